@@ -196,9 +196,14 @@ mod tests {
 
     #[test]
     fn a_system_error_becomes_the_kind_that_says_what_to_do() {
-        for (errno, kind) in
-            [(28, Kind::NoSpace), (122, Kind::NoSpace), (27, Kind::NoSpace), (30, Kind::ReadOnly), (24, Kind::Limit), (5, Kind::Io)]
-        {
+        for (errno, kind) in [
+            (28, Kind::NoSpace),
+            (122, Kind::NoSpace),
+            (27, Kind::NoSpace),
+            (30, Kind::ReadOnly),
+            (24, Kind::Limit),
+            (5, Kind::Io),
+        ] {
             assert_eq!(Error::io(io::Error::from_raw_os_error(errno), "f", "write").kind(), kind, "errno {errno}");
         }
     }

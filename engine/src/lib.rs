@@ -2,11 +2,17 @@
 //!
 //! `docs/ARCHITECTURE.md` gives the floors; `format-spec/FORMAT.md` the bytes.
 
+pub mod checksum;
+pub mod chunker;
 pub mod clock;
+pub mod codec;
+pub mod digest;
 pub mod disk;
 pub mod entropy;
 mod error;
+pub mod format;
 pub mod ids;
+pub mod limits;
 mod sync;
 
 pub use error::{Error, Kind, Place, Result};

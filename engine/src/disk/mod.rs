@@ -20,7 +20,8 @@ impl Name {
     /// Checks a name.
     pub fn new(text: &str) -> Option<Self> {
         let flat = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-';
-        let good = text == "LOCK" || ((1..=64).contains(&text.len()) && text.bytes().all(flat) && !text.starts_with('.'));
+        let good =
+            text == "LOCK" || ((1..=64).contains(&text.len()) && text.bytes().all(flat) && !text.starts_with('.'));
         good.then(|| Self(text.to_owned()))
     }
 

@@ -1,0 +1,76 @@
+//! Every maximum of the store, with the relations between them that the code relies on.
+
+/// Length of one header block, superblock copy and unit of alignment of bulk writes.
+pub const BLOCK: u64 = 4096;
+/// Frames stand at multiples of this.
+pub const FRAME_ALIGN: u64 = 64;
+/// A frame with its header and fill.
+pub const FRAME_LEN_MAX: u64 = 16 << 20;
+/// Where the frames of a segment begin: behind two copies of its header.
+pub const FRAMES_START: u64 = 2 * BLOCK;
+/// Entries of a recipe page.
+pub const PAGE_ENTRIES_MAX: usize = 1024;
+/// Level of a recipe page. A page has two entries or more below the top, so 40 levels hold more chunks than a u64 counts bytes.
+pub const PAGE_LEVEL_MAX: u8 = 40;
+/// Key of an edit.
+pub const KEY_LEN_MAX: usize = 256;
+/// Body of an edit.
+pub const EDIT_BODY_MAX: usize = 4 << 20;
+/// Requests of a commit.
+pub const COMMIT_REQUESTS_MAX: usize = 65_536;
+/// Edits of a commit.
+pub const COMMIT_EDITS_MAX: usize = 1 << 20;
+/// A group of commits closes at this many bytes of edits.
+pub const GROUP_EDIT_BYTES: usize = 4 << 20;
+/// ... or at this many bytes of frames.
+pub const GROUP_FRAME_BYTES: usize = 16 << 20;
+/// Entries of a footer frame.
+pub const FOOTER_ENTRIES_MAX: usize = 65_536;
+/// Raw length of a chunk, whatever the superblock's options say.
+pub const CHUNK_LEN_MAX: u32 = 8 << 20;
+/// Tenants of a manifest.
+pub const TENANTS_MAX: u32 = 65_536;
+/// Segments of a manifest.
+pub const MANIFEST_SEGMENTS_MAX: u32 = 1 << 20;
+/// Ids of files stay below this.
+pub const FILE_ID_MAX: u64 = i64::MAX.unsigned_abs();
+/// Ceilings are raised by this.
+pub const CEILING_STEP: u64 = 1024;
+/// Prepared log segments.
+pub const PREPARED_MAX: usize = 2;
+/// Reserve files.
+pub const RESERVES_MAX: usize = 4;
+/// Ledger places.
+pub const LEDGER_PLACES_MAX: usize = 4;
+/// Window that a zstd frame may ask for, as a power of two.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 20;
+/// A stream up to this goes into the log lane with its commit; a longer one is an upload in the bulk lane.
+pub const SMALL_STREAM_MAX: usize = 1 << 20;
+/// A long stream commits its progress after this many bytes.
+pub const PROGRESS_BYTES: u64 = 16 << 20;
+/// A whole read up to this is verified before its first byte leaves.
+pub const WHOLE_READ_MAX: u64 = 16 << 20;
+/// A write of a bulk segment.
+pub const BULK_WRITE: usize = 1 << 20;
+/// Name of an artifact, bytes of UTF-8.
+pub const NAME_LEN_MAX: usize = 255;
+/// Id that a caller gives, bytes.
+pub const SCOPE_ID_LEN_MAX: usize = 128;
+/// Media type, bytes.
+pub const MEDIA_TYPE_LEN_MAX: usize = 255;
+/// Opaque key of an artifact, bytes.
+pub const ARTIFACT_KEY_LEN_MAX: usize = 1024;
+/// Records of one page of a list.
+pub const LIST_PAGE_MAX: usize = 1000;
+/// How long an account's op outcome answers a retry.
+pub const ACCOUNT_OP_KEPT_MS: u64 = 7 * 24 * 3600 * 1000;
+/// Smallest segment that a store may be made with.
+pub const SEGMENT_LEN_MIN: u64 = 16 << 10;
+/// Largest segment that a store may be made with.
+pub const SEGMENT_LEN_MAX: u64 = 1 << 40;
+
+const _: () = assert!(FRAME_LEN_MAX.is_multiple_of(FRAME_ALIGN) && BLOCK.is_multiple_of(FRAME_ALIGN));
+const _: () = assert!((CHUNK_LEN_MAX as u64) < FRAME_LEN_MAX);
+const _: () = assert!((FOOTER_ENTRIES_MAX as u64) * 56 + 128 < FRAME_LEN_MAX);
+const _: () = assert!(SMALL_STREAM_MAX < GROUP_FRAME_BYTES);
+const _: () = assert!(GROUP_EDIT_BYTES as u64 + 1024 < FRAME_LEN_MAX);
