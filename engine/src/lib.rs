@@ -2,6 +2,8 @@
 //!
 //! `docs/ARCHITECTURE.md` gives the floors; `format-spec/FORMAT.md` the bytes.
 
+pub mod canary;
+pub mod catalog;
 pub mod checksum;
 pub mod chunker;
 pub mod clock;
@@ -11,8 +13,13 @@ pub mod disk;
 pub mod entropy;
 mod error;
 pub mod format;
+pub mod health;
 pub mod ids;
 pub mod limits;
+pub mod log;
+pub mod manifest;
+pub mod segment;
+pub mod superblock;
 mod sync;
 
 pub use error::{Error, Kind, Place, Result};

@@ -203,19 +203,28 @@ impl FrameDraft<'_> {
     /// Appends the frame, which will stand at `offset`, and gives its header bytes. One pass over the payload for the checksum,
     /// one to copy it.
     pub fn append_to(&self, out: &mut Vec<u8>, salt: &FrameSalt, offset: u64) -> [u8; HEADER_LEN] {
-        let start = out.len();
-        out.extend_from_slice(&[0; HEADER_LEN]);
+        let header = self.header(salt, offset);
+        out.extend_from_slice(&header);
         out.extend_from_slice(self.payload);
-        out.resize(start + usize::try_from(self.frame_len()).expect("a frame is at most 16 MiB"), 0);
-        let header = self.header(out.get(start + HEADER_LEN..).expect("payload and fill were added"), salt, offset);
-        put(out, start, &header);
+        out.resize(out.len() + self.fill().len(), 0);
         header
     }
 
-    /// The header for a payload that stands, with its fill, somewhere else.
-    pub fn header(&self, payload_and_fill: &[u8], salt: &FrameSalt, offset: u64) -> [u8; HEADER_LEN] {
+    /// The zeros behind the payload.
+    pub const fn fill(&self) -> &'static [u8] {
+        const ZEROS: [u8; FRAME_ALIGN as usize] = [0; FRAME_ALIGN as usize];
+        let len = self.payload.len();
+        ZEROS.split_at(len.next_multiple_of(FRAME_ALIGN as usize) - len).0
+    }
+
+    /// The header of the frame at `offset`.
+    pub fn header(&self, salt: &FrameSalt, offset: u64) -> [u8; HEADER_LEN] {
         assert!(self.frame_len() <= FRAME_LEN_MAX, "a frame is at most 16 MiB");
         let salt = salt.at(offset);
+        let mut payload_crc = crc32fast::Hasher::new();
+        for part in [&salt[..], self.payload, self.fill()] {
+            payload_crc.update(part);
+        }
         let mut out = [0; HEADER_LEN];
         let o = &mut out;
         put(o, at::MAGIC, &MAGIC);
@@ -226,7 +235,7 @@ impl FrameDraft<'_> {
         put(o, at::CONTEXT, &self.context.to_le_bytes());
         let checksum = crc(&salt, o.get(..at::HEADER_CRC).expect("before the checksum"));
         put(o, at::HEADER_CRC, &checksum.to_le_bytes());
-        put(o, at::PAYLOAD_CRC, &crc(&salt, payload_and_fill).to_le_bytes());
+        put(o, at::PAYLOAD_CRC, &payload_crc.finalize().to_le_bytes());
         out
     }
 }

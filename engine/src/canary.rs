@@ -1,0 +1,77 @@
+//! Seeded bugs: each breaks one rule that the crash campaign must notice. They exist only in builds with the feature `canaries`; one is
+//! chosen at run time.
+
+/// A seeded bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Canary {
+    /// A commit is answered without waiting for its sync.
+    AckBeforeSync = 1,
+    /// New files are used before their name is durable.
+    NoDirectorySync = 2,
+    /// Frame checksums leave offset and epoch out.
+    UnsaltedChecksums = 3,
+    /// An invalid frame at the end of the log is stepped over.
+    BadFrameSkipped = 4,
+    /// Ids start again below the ceiling.
+    FileIdReused = 5,
+    /// A new store's superblock is written before its manifest is durable.
+    SuperblockFirst = 6,
+    /// A put takes a chunk that no commit has inserted for stored.
+    DedupUncommitted = 7,
+    /// Writes go on after a failed sync.
+    PoisonIgnored = 8,
+    /// Recovery publishes what it adopts without writing it again.
+    TailNotRewritten = 9,
+    /// Recovery appends to a torn segment.
+    AppendBehindTorn = 10,
+    /// Bulk segments are not synced before the commit that names them.
+    BulkNotSynced = 11,
+    /// A prepared segment of an earlier process is used without zeroing it again.
+    PreparedNotZeroed = 12,
+}
+
+impl Canary {
+    /// Every seeded bug.
+    pub const ALL: [Self; 12] = [
+        Self::AckBeforeSync,
+        Self::NoDirectorySync,
+        Self::UnsaltedChecksums,
+        Self::BadFrameSkipped,
+        Self::FileIdReused,
+        Self::SuperblockFirst,
+        Self::DedupUncommitted,
+        Self::PoisonIgnored,
+        Self::TailNotRewritten,
+        Self::AppendBehindTorn,
+        Self::BulkNotSynced,
+        Self::PreparedNotZeroed,
+    ];
+}
+
+#[cfg(feature = "canaries")]
+mod chosen {
+    use crate::sync::{AtomicU8, Ordering};
+
+    static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+    /// Turns one bug on, or all off.
+    pub fn choose(canary: Option<super::Canary>) {
+        CHOSEN.store(canary.map_or(0, |c| c as u8), Ordering::SeqCst);
+    }
+
+    pub(crate) fn sings(canary: super::Canary) -> bool {
+        CHOSEN.load(Ordering::Relaxed) == canary as u8
+    }
+}
+
+#[cfg(feature = "canaries")]
+pub use chosen::choose;
+#[cfg(feature = "canaries")]
+pub(crate) use chosen::sings;
+
+/// True while this bug is chosen; never in a build without the feature.
+#[cfg(not(feature = "canaries"))]
+pub(crate) const fn sings(_: Canary) -> bool {
+    false
+}

@@ -1,0 +1,46 @@
+//! Whether the store may still write. It only ever gets worse, until it is opened again.
+
+use crate::{
+    error::{Error, Kind, Result},
+    sync::{AtomicU8, Ordering},
+};
+
+const WRITABLE: u8 = 0;
+const READ_ONLY: u8 = 1;
+const POISONED: u8 = 2;
+
+/// One latch for the whole store.
+#[derive(Default, Debug)]
+pub struct Health(AtomicU8);
+
+impl Health {
+    /// Refuses a write when the latch has fallen.
+    pub fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Acquire) {
+            WRITABLE => Ok(()),
+            READ_ONLY => Err(Error::new(Kind::ReadOnly, "the store takes no writes: mend the cause and open it again")),
+            _ => Err(Error::new(Kind::Poisoned, "an earlier write or sync failed: open the store again")),
+        }
+    }
+
+    /// True while writes may go on.
+    pub fn is_writable(&self) -> bool {
+        self.0.load(Ordering::Acquire) == WRITABLE
+    }
+
+    /// Reads go on, writes do not.
+    pub fn make_read_only(&self) {
+        self.0.fetch_max(READ_ONLY, Ordering::AcqRel);
+    }
+
+    /// What was staged may or may not be on the medium: nothing may be written that assumes either.
+    pub fn poison(&self) {
+        self.0.fetch_max(POISONED, Ordering::AcqRel);
+    }
+
+    /// Lets the latch fall for an error of a write or sync that the log rests on, and gives the error back.
+    pub fn fail(&self, error: Error) -> Error {
+        if error.kind() == Kind::ReadOnly { self.make_read_only() } else { self.poison() }
+        error
+    }
+}

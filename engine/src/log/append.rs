@@ -1,0 +1,333 @@
+//! The end of the log that takes groups: writing, syncing, marks, and rolling to the next segment.
+
+use super::{
+    group::Group,
+    prepared::Spare,
+};
+use crate::{
+    canary::{self, Canary},
+    digest::chain_next,
+    disk::{Disk, File, Name},
+    entropy::{self, Entropy},
+    error::Result,
+    format::{
+        commit::Commit,
+        frame::{FrameDraft, FrameKind, FrameSalt, frame_len},
+        manifest::Lane,
+        seal::{FooterEntry, closing_len},
+        segment_header::{Predecessor, SegmentHeader},
+    },
+    health::Health,
+    ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
+    limits::{BLOCK, FRAMES_START},
+    segment::{
+        self, Segments,
+        seal::{Closing, closing_bytes},
+        writer,
+    },
+    superblock::Root,
+    sync::Arc,
+};
+
+const MARK_LEN: u64 = frame_len(0);
+
+/// Where a log ends: what recovery hands over, and what a clean close writes down.
+pub struct Tail {
+    /// The newest segment.
+    pub id: FileId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Its first LSN.
+    pub first_lsn: Lsn,
+    /// Length of its file.
+    pub capacity: u64,
+    /// Where the next frame stands.
+    pub offset: u64,
+    /// Chain hash there.
+    pub chain: ChainHash,
+    /// The next LSN.
+    pub next_lsn: Lsn,
+    /// Chunk and page frames of the segment.
+    pub entries: Vec<FooterEntry>,
+}
+
+/// What the log stands on.
+pub struct Ground {
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// The superblock.
+    pub root: Arc<Root>,
+    /// Known segments.
+    pub segments: Arc<Segments>,
+    /// The latch.
+    pub health: Arc<Health>,
+    /// Epochs.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The log of a store that is open for writing. All of it happens under the commit lock.
+pub struct Log {
+    ground: Ground,
+    uuid: StoreUuid,
+    spare: Spare,
+    tail: Tail,
+    file: Box<dyn File>,
+    name: Name,
+    salt: FrameSalt,
+    /// How far the newest segment is known to be synced.
+    synced: u64,
+    /// The superblock's log_head names an older segment.
+    head_lags: bool,
+    /// Bytes of chunk and page frames in all log segments.
+    content_bytes: u64,
+}
+
+/// Room that a group may take at most.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Bounds {
+    /// Chunk and page frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub frame_bytes: u64,
+    /// Bytes of the commit's payload.
+    pub commit_bytes: u64,
+}
+
+impl Bounds {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            frames: self.frames + other.frames,
+            frame_bytes: self.frame_bytes + other.frame_bytes,
+            commit_bytes: self.commit_bytes + other.commit_bytes,
+        }
+    }
+}
+
+impl Log {
+    /// Takes over the tail that recovery found; all before `tail.offset` is synced.
+    pub fn new(ground: Ground, spare: Spare, tail: Tail, file: Box<dyn File>, content_bytes: u64) -> Self {
+        let uuid = ground.root.current().uuid;
+        ground.segments.add(tail.id, tail.epoch);
+        Self {
+            uuid,
+            spare,
+            file,
+            name: segment::name(tail.id),
+            salt: FrameSalt::new(uuid, tail.epoch),
+            synced: tail.offset,
+            head_lags: false,
+            content_bytes,
+            ground,
+            tail,
+        }
+    }
+
+    /// The tail.
+    pub const fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The next LSN.
+    pub const fn next_lsn(&self) -> Lsn {
+        self.tail.next_lsn
+    }
+
+    /// Bytes of chunk and page frames in all log segments.
+    pub const fn content_bytes(&self) -> u64 {
+        self.content_bytes
+    }
+
+    /// Makes sure that a group within the bounds fits before the room kept for footer and seal: rolls if it does not. Failing to
+    /// find room fails the group alone; a failed write or sync of the log poisons.
+    pub fn make_room(&mut self, bounds: Bounds, privileged: bool) -> Result<()> {
+        let group = bounds.frame_bytes + frame_len(bounds.commit_bytes) + MARK_LEN;
+        let closing = closing_len(self.tail.entries.len() as u64 + bounds.frames);
+        if self.tail.offset + group + closing <= self.tail.capacity {
+            return Ok(());
+        }
+        self.roll(FRAMES_START + group + closing_len(bounds.frames), privileged)
+    }
+
+    /// An empty group at the tail.
+    pub const fn group(&self) -> Group {
+        Group::new(self.tail.id, self.tail.offset, self.salt)
+    }
+
+    /// Writes a group with its commit and syncs. A failure leaves it unknown what the disk has, so the store takes no more writes.
+    pub fn append(&mut self, mut group: Group, commit: &Commit) -> Result<()> {
+        debug_assert_eq!(group.base(), self.tail.offset);
+        let payload = commit.encode();
+        let header = group.close(self.tail.chain.0, self.tail.next_lsn.0, &payload);
+        let health = Arc::clone(&self.ground.health);
+        writer::write(&*self.file, &self.name, group.bytes(), group.base()).map_err(|e| health.fail(e))?;
+        if !canary::sings(Canary::AckBeforeSync) {
+            writer::sync(&*self.file, &self.name).map_err(|e| health.fail(e))?;
+        }
+        self.tail.chain = chain_next(self.tail.chain, &header, &payload);
+        self.tail.next_lsn = self.tail.next_lsn.plus(commit.requests.len() as u64);
+        self.tail.offset = group.end();
+        self.synced = group.end();
+        let entries = group.into_entries();
+        self.content_bytes += entries.iter().map(|e| frame_len(u64::from(e.stored))).sum::<u64>();
+        self.tail.entries.extend(entries);
+        Ok(())
+    }
+
+    /// How far the log is known to be synced: what a commit says of those before it.
+    pub const fn synced_upto(&self) -> Location {
+        Location { segment: self.tail.id, offset: self.synced }
+    }
+
+    /// Appends a mark, without a sync: the witness of an idle store's last group.
+    pub fn mark(&mut self) -> Result<()> {
+        if self.tail.offset + MARK_LEN + closing_len(self.tail.entries.len() as u64) > self.tail.capacity {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        FrameDraft::raw(FrameKind::Mark, self.tail.chain.0, self.tail.next_lsn.0, &[]).append_to(
+            &mut bytes,
+            &self.salt,
+            self.tail.offset,
+        );
+        let health = Arc::clone(&self.ground.health);
+        writer::write(&*self.file, &self.name, &bytes, self.tail.offset).map_err(|e| health.fail(e))?;
+        self.tail.offset += MARK_LEN;
+        Ok(())
+    }
+
+    /// Makes the marks durable too.
+    pub fn sync(&mut self) -> Result<()> {
+        let health = Arc::clone(&self.ground.health);
+        writer::sync(&*self.file, &self.name).map_err(|e| health.fail(e))?;
+        self.synced = self.tail.offset;
+        Ok(())
+    }
+
+    /// Seals the segment and goes on in the next. The order is the protocol: the sealed segment is synced before the next one's
+    /// header names its end, and that header before anything stands behind it.
+    fn roll(&mut self, needed: u64, privileged: bool) -> Result<()> {
+        let wanted = self.next_capacity();
+        let (id, file, capacity) = self.spare.take(needed, wanted, privileged)?;
+        let epoch = Epoch(entropy::random(&*self.ground.entropy)?);
+        let health = Arc::clone(&self.ground.health);
+        let closing = Closing {
+            at: self.tail.offset,
+            synced_upto: self.synced,
+            log: Some((self.tail.first_lsn, self.tail.next_lsn, self.tail.chain)),
+            successor: Some((id, epoch)),
+        };
+        let bytes = closing_bytes(&mut self.tail.entries, &self.salt, &closing);
+        let end = closing.at + bytes.len() as u64;
+        writer::write(&*self.file, &self.name, &bytes, closing.at)
+            .and_then(|()| writer::sync(&*self.file, &self.name))
+            .map_err(|e| health.fail(e))?;
+        let header = successor_header(self.uuid, &self.tail, end, id, epoch, capacity);
+        self.enter(&header, file)
+    }
+
+    /// Writes a header, syncs it, and makes its segment the newest.
+    fn enter(&mut self, header: &SegmentHeader, file: Box<dyn File>) -> Result<()> {
+        let health = Arc::clone(&self.ground.health);
+        write_header(&*file, header).map_err(|e| health.fail(e))?;
+        self.ground.segments.add(header.id, header.epoch);
+        self.name = segment::name(header.id);
+        self.salt = FrameSalt::new(self.uuid, header.epoch);
+        self.file = file;
+        self.synced = FRAMES_START;
+        self.tail = Tail {
+            id: header.id,
+            epoch: header.epoch,
+            first_lsn: header.first_lsn,
+            capacity: header.capacity,
+            offset: FRAMES_START,
+            chain: header.chain,
+            next_lsn: header.first_lsn,
+            entries: Vec::new(),
+        };
+        self.head_lags = true;
+        Ok(())
+    }
+
+    /// Log segments start small and double as the store grows.
+    fn next_capacity(&self) -> u64 {
+        let options = self.ground.root.current().options;
+        self.tail.capacity.saturating_mul(2).clamp(options.log_segment_first, options.log_segment_max)
+    }
+
+    /// What follows a group without keeping anyone waiting for its answer: the superblock names the newest segment, and the next
+    /// one is prepared.
+    pub fn settle(&mut self) -> Result<()> {
+        let refilled = if self.head_lags || self.spare.prepared_ids().is_empty() {
+            let len = self.next_capacity();
+            self.spare.replenish(len)?
+        } else {
+            false
+        };
+        if self.head_lags || refilled {
+            self.name_files(None)?;
+            self.head_lags = false;
+        }
+        Ok(())
+    }
+
+    fn name_files(&self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {
+        let head = (self.tail.id, self.tail.epoch);
+        let (prepared, reserves) = (self.spare.prepared_ids(), self.spare.reserve_ids());
+        self.ground.root.update(|s| {
+            s.log_head = head;
+            s.prepared = prepared;
+            s.reserves = reserves;
+            s.clean = clean;
+        })
+    }
+
+    /// Writes a mark, syncs, and tells the superblock where the log ends.
+    pub fn close(&mut self) -> Result<()> {
+        self.ground.health.check()?;
+        if self.synced == self.tail.offset {
+            self.mark()?;
+        }
+        self.sync()?;
+        self.name_files(Some(crate::format::superblock::LogEnd {
+            offset: self.tail.offset,
+            lsn: self.tail.next_lsn,
+            chain: self.tail.chain,
+        }))
+    }
+
+    /// Gives a step of the reserve back to the disk.
+    pub fn shrink_reserve(&mut self) -> Result<bool> {
+        self.spare.shrink_reserve()
+    }
+}
+
+/// Header of the segment that follows `tail`, whose frames end at `end`.
+pub fn successor_header(
+    uuid: StoreUuid,
+    tail: &Tail,
+    end: u64,
+    id: FileId,
+    epoch: Epoch,
+    capacity: u64,
+) -> SegmentHeader {
+    SegmentHeader {
+        uuid,
+        id,
+        epoch,
+        lane: Lane::Log,
+        capacity,
+        first_lsn: tail.next_lsn,
+        predecessor: Some(Predecessor { id: tail.id, epoch: tail.epoch, end }),
+        chain: tail.chain,
+    }
+}
+
+/// Writes both copies of a header over prepared zeros and syncs.
+pub fn write_header(file: &dyn File, header: &SegmentHeader) -> Result<()> {
+    let name = segment::name(header.id);
+    debug_assert_eq!(header.encode().len() as u64, 2 * BLOCK);
+    writer::write(file, &name, &header.encode(), 0)?;
+    writer::sync(file, &name)
+}

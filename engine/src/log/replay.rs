@@ -1,0 +1,407 @@
+//! Finding the log and walking it: which segments, which frames, where it ends, and what is damaged (FORMAT.md section 10).
+//!
+//! Reads only. It does not know what edits mean, nor what is done about damage.
+
+use std::collections::BTreeSet;
+
+use super::witness;
+use crate::{
+    canary::{self, Canary},
+    digest::chain_next,
+    disk::{self, Disk, File, Name, OpenOptions},
+    error::{Error, Kind, Result},
+    format::{
+        commit::Commit,
+        frame::{FrameHeader, FrameKind, FrameSalt, HEADER_LEN},
+        manifest::Lane,
+        seal::{FooterEntry, Seal},
+        segment_header::SegmentHeader,
+        superblock::Superblock,
+    },
+    ids::{ChainHash, FileId, Location, Lsn},
+    limits::{FRAME_ALIGN, FRAMES_START},
+    segment::{self, reader, scanner::Scanner},
+    sync::Arc,
+};
+
+/// A damaged place.
+#[derive(Clone, Debug)]
+pub struct Damage {
+    /// The file.
+    pub file: Name,
+    /// Where in it.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: &'static str,
+}
+
+/// Takes what the walk finds.
+pub trait Visitor {
+    /// A commit whose place in the chain is known, or that stands behind lost ones.
+    fn commit(&mut self, commit: Commit, lsn: Lsn, place: Location) -> Result<()>;
+    /// True if the bulk frames that a commit above the highest witness names are all valid.
+    fn vouches(&mut self, commit: &Commit) -> Result<bool>;
+}
+
+/// A log segment of the chain.
+pub struct Link {
+    /// Its header.
+    pub header: SegmentHeader,
+    /// Its name.
+    pub name: Name,
+    /// Its file, for reading.
+    pub file: Arc<dyn File>,
+    /// Length of the file.
+    pub len: u64,
+    /// Where its frames end: as the successor says, or as the walk found.
+    pub end: u64,
+    /// Its seal, if the walk met one.
+    pub seal: Option<Seal>,
+    named_end: Option<u64>,
+}
+
+impl Link {
+    fn salt(&self) -> FrameSalt {
+        FrameSalt::new(self.header.uuid, self.header.epoch)
+    }
+}
+
+/// The log as it was found.
+pub struct Found {
+    /// Its segments in order, the newest last.
+    pub links: Vec<Link>,
+    /// In the newest: everything below was synced.
+    pub witness: u64,
+    /// Chain hash at the end.
+    pub chain: ChainHash,
+    /// The next LSN.
+    pub next_lsn: Lsn,
+    /// Chunk and page frames of the newest segment.
+    pub entries: Vec<FooterEntry>,
+    /// Bytes of chunk and page frames in all segments.
+    pub content_bytes: u64,
+    /// Commits above the highest witness.
+    pub adopted: u64,
+    /// Damaged places, in the order of the log.
+    pub damage: Vec<Damage>,
+    /// Places at which commits were lost.
+    pub lost: Vec<Damage>,
+}
+
+impl Found {
+    /// The newest segment.
+    pub fn newest(&self) -> &Link {
+        self.links.last().expect("a log has a segment")
+    }
+}
+
+/// Finds the chain and walks all of it. O(length of the log's headers and commits).
+pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visitor) -> Result<Found> {
+    let mut chain = Chain { disk, superblock, damage: Vec::new(), lost: Vec::new() };
+    let links = chain.backwards()?;
+    let mut walk = Walk {
+        found: Found {
+            links: Vec::new(),
+            witness: FRAMES_START,
+            chain: superblock.replay.chain,
+            next_lsn: superblock.replay.lsn,
+            entries: Vec::new(),
+            content_bytes: 0,
+            adopted: 0,
+            damage: std::mem::take(&mut chain.damage),
+            lost: std::mem::take(&mut chain.lost),
+        },
+        suspect: None,
+        visitor,
+    };
+    let mut rest = links.into_iter();
+    let mut next = rest.next();
+    let mut first = true;
+    while let Some(mut link) = next.take() {
+        next = rest.next();
+        let mut synced = link.named_end;
+        if synced.is_none() {
+            let (witness, successor) = chain.newest_end(&link, &mut walk.found)?;
+            link.named_end = successor.as_ref().and_then(|s| s.header.predecessor).map(|p| p.end);
+            synced = Some(link.named_end.unwrap_or(witness));
+            next = successor;
+        }
+        let start = if first { superblock.replay.offset } else { FRAMES_START };
+        if !first {
+            walk.meet(link.header.chain, link.header.first_lsn, &link.name, 0);
+        }
+        first = false;
+        walk.segment(&mut link, start, synced.expect("set above"))?;
+        walk.found.links.push(link);
+    }
+    walk.finish(superblock);
+    Ok(walk.found)
+}
+
+/// Finding segments.
+struct Chain<'a> {
+    disk: &'a dyn Disk,
+    superblock: &'a Superblock,
+    damage: Vec<Damage>,
+    lost: Vec<Damage>,
+}
+
+impl Chain<'_> {
+    /// From log_head back to the replay segment, in the order of the log. A segment that is missing, or whose header is, is a gap:
+    /// it is named, and the chain goes on with the newest one before it.
+    fn backwards(&mut self) -> Result<Vec<Link>> {
+        let mut links: Vec<Link> = Vec::new();
+        let (mut id, mut epoch) = self.superblock.log_head;
+        let mut seen = BTreeSet::new();
+        loop {
+            let link = match self.open(id)?.filter(|link| link.header.epoch == epoch && seen.insert(id)) {
+                Some(link) => Some(link),
+                None => {
+                    let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
+                    self.lost.push(gap.clone());
+                    self.damage.push(gap);
+                    self.newest_before(links.last().map_or(Lsn(u64::MAX), |l| l.header.first_lsn))?
+                }
+            };
+            let Some(mut link) = link else { break };
+            let successor = links.last().and_then(|next| next.header.predecessor);
+            link.named_end = successor.filter(|p| p.id == link.header.id && p.epoch == link.header.epoch).map(|p| p.end);
+            let (this, predecessor) = (link.header.id, link.header.predecessor);
+            links.push(link);
+            match predecessor {
+                Some(p) if this != self.superblock.replay.segment => (id, epoch) = (p.id, p.epoch),
+                _ => break,
+            }
+        }
+        if links.is_empty() {
+            return Err(Error::corrupt(segment::name(id), 0, "no log segment is left"));
+        }
+        links.reverse();
+        Ok(links)
+    }
+
+    /// A log segment with a valid header; `None` if there is none of that id. Damaged copies are noted.
+    fn open(&mut self, id: FileId) -> Result<Option<Link>> {
+        let file = match segment::open(self.disk, id, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(e) if e.kind() == Kind::Corrupt => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let name = segment::name(id);
+        let read = segment::read_header(&*file, self.superblock.uuid, id)?;
+        let Some(header) = read.header.filter(|h| h.lane == Lane::Log) else { return Ok(None) };
+        self.damage.extend(read.damaged.iter().map(|(offset, bad)| Damage {
+            file: name.clone(),
+            offset: *offset,
+            what: bad.what,
+        }));
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
+        Ok(Some(Link { header, name, file: Arc::from(file), len, end: FRAMES_START, seal: None, named_end: None }))
+    }
+
+    /// The newest log segment that began before an LSN: where the chain goes on behind a gap.
+    fn newest_before(&mut self, lsn: Lsn) -> Result<Option<Link>> {
+        let listing = disk::retry(|| self.disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
+        let mut newest: Option<Link> = None;
+        for id in listing.names.iter().filter_map(|name| segment::parse_name(name, "segment-")) {
+            if let Some(link) = self.open(id)?
+                && link.header.first_lsn < lsn
+                && newest.as_ref().is_none_or(|n| n.header.first_lsn < link.header.first_lsn)
+            {
+                newest = Some(link);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// How far a segment whose successor is not known was synced, and the successor, if it has one after all.
+    fn newest_end(&mut self, link: &Link, found: &mut Found) -> Result<(u64, Option<Link>)> {
+        let is_head = link.header.id == self.superblock.log_head.0;
+        if let Some(end) = self.superblock.clean.filter(|_| is_head) {
+            return Ok((end.offset, None));
+        }
+        for id in self.superblock.prepared.clone() {
+            if let Some(successor) = self.successor(link, id)? {
+                return Ok((FRAMES_START, Some(successor)));
+            }
+        }
+        let witness = witness::highest(&*link.file, &link.name, link.salt(), link.header.id, link.len)?;
+        let Some((id, epoch)) = witness.seal.and_then(|seal| seal.successor) else { return Ok((witness.synced, None)) };
+        match segment::open(self.disk, id, OpenOptions::READ) {
+            Ok(_) => {}
+            Err(e) if e.kind() == Kind::Corrupt => {
+                let gap = Damage { file: segment::name(id), offset: 0, what: "a seal names a successor that is missing" };
+                found.lost.push(gap.clone());
+                found.damage.push(gap);
+                return Ok((witness.synced, None));
+            }
+            Err(e) => return Err(e),
+        }
+        let successor = self.successor(link, id)?.filter(|s| s.header.epoch == epoch);
+        found.damage.append(&mut self.damage);
+        Ok((witness.synced, successor))
+    }
+
+    /// The segment of this id, if its header names `link` as what stands before it.
+    fn successor(&mut self, link: &Link, id: FileId) -> Result<Option<Link>> {
+        // A torn header of a file that nothing rests on yet is no damage.
+        let noted = self.damage.len();
+        let successor = self.open(id)?;
+        self.damage.truncate(noted);
+        Ok(successor.filter(|s| {
+            s.header.predecessor.is_some_and(|p| p.id == link.header.id && p.epoch == link.header.epoch)
+        }))
+    }
+}
+
+/// Walking frames.
+struct Walk<'a> {
+    found: Found,
+    /// Damage behind which no commit, mark, seal or header has shown the chain hash yet.
+    suspect: Option<Damage>,
+    visitor: &'a mut dyn Visitor,
+}
+
+impl Walk<'_> {
+    /// The chain hash and next LSN that something at a place shows. If they are not those of the last good commit, commits are
+    /// lost.
+    fn meet(&mut self, chain: ChainHash, next_lsn: Lsn, file: &Name, offset: u64) {
+        let suspect = self.suspect.take();
+        if chain != self.found.chain || next_lsn != self.found.next_lsn {
+            let here = Damage { file: file.clone(), offset, what: "commits before this place are lost" };
+            if suspect.is_none() {
+                self.found.damage.push(here.clone());
+            }
+            self.found.lost.push(suspect.unwrap_or(here));
+            self.found.chain = chain;
+            self.found.next_lsn = next_lsn;
+        }
+    }
+
+    fn damaged(&mut self, link: &Link, offset: u64, what: &'static str) {
+        let damage = Damage { file: link.name.clone(), offset, what };
+        self.found.damage.push(damage.clone());
+        self.suspect.get_or_insert(damage);
+    }
+
+    /// Walks one segment from `at`. Below `synced` an invalid frame is damage; from there on it is the end of the log.
+    fn segment(&mut self, link: &mut Link, mut at: u64, synced: u64) -> Result<()> {
+        let salt = link.salt();
+        let stop = link.named_end.unwrap_or(link.len.max(synced));
+        let file = Arc::clone(&link.file);
+        let mut scanner = Scanner::new(&*file, &link.name, salt);
+        self.found.witness = synced;
+        self.found.entries.clear();
+        while at < stop && link.seal.is_none() {
+            let header = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= stop.min(link.len));
+            let taken = match header {
+                Some((header, bytes)) => self.frame(link, &*file, &salt, at, synced, &header, &bytes)?,
+                None => false,
+            };
+            if let (true, Some((header, _))) = (taken, header) {
+                at += header.frame_len();
+                continue;
+            }
+            if at >= synced && !canary::sings(Canary::BadFrameSkipped) {
+                break;
+            }
+            // A frame whose header holds says where the next one stands; otherwise the next valid header does.
+            if let Some((header, _)) = header {
+                at += header.frame_len();
+                continue;
+            }
+            self.damaged(link, at, "an invalid frame among synced ones");
+            at = match scanner.next_valid(at + FRAME_ALIGN, stop)? {
+                Some(next) if at < synced => next.min(synced),
+                Some(next) => next,
+                None if at < synced => synced,
+                None => break,
+            };
+        }
+        link.end = at;
+        Ok(())
+    }
+
+    /// Takes one frame with a valid header. False: it does not count, for its payload is not good.
+    #[expect(clippy::too_many_arguments, reason = "what a frame is, and where")]
+    fn frame(
+        &mut self,
+        link: &mut Link,
+        file: &dyn File,
+        salt: &FrameSalt,
+        at: u64,
+        synced: u64,
+        header: &FrameHeader,
+        header_bytes: &[u8; HEADER_LEN],
+    ) -> Result<bool> {
+        let above = at >= synced;
+        let needs_payload = above || matches!(header.kind, FrameKind::Commit | FrameKind::Seal | FrameKind::Mark);
+        let frame = if needs_payload { reader::read_frame(file, &link.name, salt, at)? } else { None };
+        if needs_payload && frame.is_none() {
+            if !above {
+                self.damaged(link, at, "the payload of a commit, mark or seal");
+            }
+            return Ok(false);
+        }
+        match header.kind {
+            FrameKind::Chunk | FrameKind::Page => {
+                self.found.entries.push(FooterEntry::of(header, at));
+                self.found.content_bytes += header.frame_len();
+            }
+            FrameKind::Mark => self.meet(ChainHash(header.id), Lsn(header.context), &link.name, at),
+            FrameKind::Commit => {
+                let payload = frame.as_ref().expect("read above").payload();
+                return self.commit(link, at, above, header, header_bytes, payload);
+            }
+            FrameKind::Seal => match Seal::decode(frame.as_ref().expect("read above").payload(), at) {
+                Ok(seal) => {
+                    self.meet(ChainHash(header.id), Lsn(header.context), &link.name, at);
+                    link.seal = Some(seal);
+                }
+                Err(bad) => self.damaged(link, at, bad.what),
+            },
+            FrameKind::Footer | FrameKind::Padding => {}
+        }
+        Ok(true)
+    }
+
+    fn commit(
+        &mut self,
+        link: &Link,
+        at: u64,
+        above: bool,
+        header: &FrameHeader,
+        header_bytes: &[u8; HEADER_LEN],
+        payload: &[u8],
+    ) -> Result<bool> {
+        let commit = match Commit::decode(payload) {
+            Ok(commit) => commit,
+            Err(bad) if bad.newer => return Err(Error::new(Kind::Version, bad.what).at(&link.name, at)),
+            Err(bad) => {
+                self.damaged(link, at, bad.what);
+                return Ok(true);
+            }
+        };
+        if above && !self.visitor.vouches(&commit)? {
+            return Ok(false);
+        }
+        self.meet(ChainHash(header.id), Lsn(header.context), &link.name, at);
+        self.found.chain = chain_next(self.found.chain, header_bytes, payload);
+        self.found.next_lsn = Lsn(header.context.saturating_add(commit.requests.len() as u64));
+        self.found.adopted += u64::from(above);
+        let place = Location { segment: link.header.id, offset: at };
+        self.visitor.commit(commit, Lsn(header.context), place)?;
+        Ok(true)
+    }
+
+    /// A clean close has written down the chain hash; otherwise damage that nothing behind it explains counts as loss.
+    fn finish(&mut self, superblock: &Superblock) {
+        let name = self.found.newest().name.clone();
+        if let Some(end) = superblock.clean {
+            self.meet(end.chain, end.lsn, &name, end.offset);
+        }
+        if let Some(suspect) = self.suspect.take() {
+            self.found.lost.push(suspect);
+        }
+    }
+}

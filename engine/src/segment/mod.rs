@@ -1,0 +1,101 @@
+//! One segment file: its name, header, frames, end. It knows nothing of the log, the catalog or who owns what.
+
+use crate::{
+    disk::{self, Disk, File, Name, OpenOptions},
+    error::{Error, Kind, Result},
+    format::{
+        Bad,
+        segment_header::{self, SegmentHeader},
+    },
+    ids::{FileId, StoreUuid},
+};
+
+pub mod reader;
+pub mod registry;
+pub mod scanner;
+pub mod seal;
+pub mod writer;
+
+pub use registry::Segments;
+
+/// Name of a segment.
+pub fn name(id: FileId) -> Name {
+    Name::new(&format!("segment-{id}")).expect("a decimal id makes a flat name")
+}
+
+/// Name of a reserve.
+pub fn reserve_name(id: FileId) -> Name {
+    Name::new(&format!("reserve-{id}")).expect("a decimal id makes a flat name")
+}
+
+/// Id of a segment or reserve name; ids have one text, without leading zeros.
+pub fn parse_name(name: &Name, prefix: &str) -> Option<FileId> {
+    let digits = name.as_str().strip_prefix(prefix)?;
+    let id = digits.parse::<u64>().ok()?;
+    (id >= 1 && id.to_string() == digits).then_some(FileId(id))
+}
+
+/// A header that was read.
+pub struct HeaderRead {
+    /// What either copy says.
+    pub header: Option<SegmentHeader>,
+    /// Copies that are damaged, with what is wrong.
+    pub damaged: Vec<(u64, Bad)>,
+    /// True if both copies are zeros, as a prepared file has them.
+    pub blank: bool,
+}
+
+/// Reads both copies of a header. An error is an error of the disk; damage is in the answer.
+pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<HeaderRead> {
+    let mut read = HeaderRead { header: None, damaged: Vec::new(), blank: true };
+    for copy in 0..segment_header::COPIES {
+        let offset = u64::from(copy) * segment_header::LEN as u64;
+        let mut bytes = [0; segment_header::LEN];
+        disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, name(id), "read a segment header"))?;
+        read.blank &= bytes.iter().all(|b| *b == 0);
+        match SegmentHeader::decode(&bytes, uuid, id, copy) {
+            Ok(header) if read.header.is_none_or(|first| first == header) => read.header = Some(header),
+            Ok(_) => read.damaged.push((offset, Bad::damaged("segment header copies differ"))),
+            Err(bad) => read.damaged.push((offset, bad)),
+        }
+    }
+    Ok(read)
+}
+
+/// Opens a segment for reading.
+pub fn open(disk: &dyn Disk, id: FileId, options: OpenOptions) -> Result<Box<dyn File>> {
+    let name = name(id);
+    disk::retry(|| disk.open(&name, options)).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Error::io(e, &name, "a segment is missing").with_kind(Kind::Corrupt),
+        _ => Error::io(e, &name, "open a segment"),
+    })
+}
+
+/// First offset at or behind `from` whose byte is not zero, if any. Reads to the end of the file in 256 KiB steps.
+pub fn first_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u64>> {
+    let mut bytes = vec![0; 256 << 10];
+    let mut offset = from;
+    loop {
+        let read = disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, what, "read behind the frames"))?;
+        if let Some(at) = bytes[..read].iter().position(|b| *b != 0) {
+            return Ok(Some(offset + at as u64));
+        }
+        if read < bytes.len() {
+            return Ok(None);
+        }
+        offset += read as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_name() {
+        assert_eq!(parse_name(&name(FileId(7)), "segment-"), Some(FileId(7)));
+        for text in ["segment-07", "segment-0", "segment-", "segment-18446744073709551616", "reserve-7"] {
+            assert_eq!(parse_name(&Name::new(text).expect("flat"), "segment-"), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Making segments: prepared files of the log lane, and the bulk lane's aligned appends.
+
+use super::{
+    name,
+    seal::{Closing, closing_bytes},
+};
+use crate::{
+    disk::{self, AlignedBuffer, Disk, File, Name, OpenOptions, SyncKind},
+    error::{Error, Result},
+    format::{
+        frame::{FrameDraft, FrameKind, FrameSalt, HEADER_LEN, frame_len},
+        manifest::Lane,
+        seal::{FooterEntry, closing_len},
+        segment_header::SegmentHeader,
+    },
+    ids::{ChainHash, ChunkId, Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber},
+    limits::{BLOCK, BULK_WRITE, FRAMES_START},
+};
+
+/// Makes a file of `len` zeros that are written and synced, with its name synced: a prepared log segment.
+pub fn prepare(disk: &dyn Disk, id: FileId, len: u64) -> Result<Box<dyn File>> {
+    let name = name(id);
+    let file = disk::retry(|| disk.open(&name, OpenOptions::CREATE)).map_err(|e| Error::io(e, &name, "make a segment"))?;
+    let filled = zero_and_sync(&*file, &name, 0, len);
+    if let Err(error) = filled.and_then(|()| sync_dir(disk)) {
+        // Its id is burnt; the file would only take room. If this fails too, the next open destroys it.
+        drop(file);
+        let _ = disk.unlink(&name);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+/// Overwrites a range with zeros and syncs.
+pub fn zero_and_sync(file: &dyn File, name: &Name, from: u64, to: u64) -> Result<()> {
+    disk::retry(|| file.zero(from, to.saturating_sub(from))).map_err(|e| Error::io(e, name, "write zeros"))?;
+    sync(file, name)
+}
+
+/// Makes the bytes of a file durable.
+pub fn sync(file: &dyn File, name: &Name) -> Result<()> {
+    disk::retry(|| file.sync(SyncKind::Data)).map_err(|e| Error::io(e, name, "sync"))
+}
+
+/// Makes names durable.
+pub fn sync_dir(disk: &dyn Disk) -> Result<()> {
+    disk::retry(|| disk.sync_dir()).map_err(|e| Error::io(e, ".", "sync the directory"))
+}
+
+/// Writes bytes.
+pub fn write(file: &dyn File, name: &Name, bytes: &[u8], offset: u64) -> Result<()> {
+    disk::write_all(file, bytes, offset).map_err(|e| Error::io(e, name, "write"))
+}
+
+/// A bulk segment that takes frames. Memory: one buffer of 1 MiB and 64 bytes a frame.
+pub struct BulkWriter {
+    /// Its id.
+    pub id: FileId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    file: Box<dyn File>,
+    name: Name,
+    salt: FrameSalt,
+    capacity: u64,
+    buffer: AlignedBuffer,
+    /// Where the buffer's bytes belong: a multiple of 4,096.
+    flushed: u64,
+    entries: Vec<FooterEntry>,
+}
+
+impl BulkWriter {
+    /// Makes the file with its header, and syncs its name. The header is synced with the first frames.
+    pub fn create(disk: &dyn Disk, uuid: StoreUuid, id: FileId, epoch: Epoch, capacity: u64) -> Result<Self> {
+        let name = name(id);
+        let options = OpenOptions { direct: true, ..OpenOptions::CREATE };
+        let file = disk::retry(|| disk.open(&name, options)).map_err(|e| Error::io(e, &name, "make a segment"))?;
+        let header = SegmentHeader {
+            uuid,
+            id,
+            epoch,
+            lane: Lane::Bulk,
+            capacity,
+            first_lsn: Lsn::NONE,
+            predecessor: None,
+            chain: ChainHash::ZERO,
+        };
+        let mut writer = Self {
+            id,
+            epoch,
+            file,
+            name,
+            salt: FrameSalt::new(uuid, epoch),
+            capacity,
+            buffer: AlignedBuffer::with_capacity(BULK_WRITE),
+            flushed: 0,
+            entries: Vec::new(),
+        };
+        let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer()).and_then(|()| sync_dir(disk));
+        if let Err(error) = made {
+            let _ = disk.unlink(&writer.name);
+            return Err(error);
+        }
+        Ok(writer)
+    }
+
+    fn position(&self) -> u64 {
+        self.flushed + self.buffer.len() as u64
+    }
+
+    /// True if a frame of this payload fits with padding, footer and seal.
+    pub fn has_room(&self, stored: u64) -> bool {
+        let closing = closing_len(self.entries.len() as u64 + 1);
+        self.position() + frame_len(stored) + BLOCK + closing <= self.capacity
+    }
+
+    /// True if it holds no frame yet: then it takes one of any length.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Appends a chunk or page frame.
+    pub fn append(&mut self, draft: &FrameDraft<'_>) -> Result<Location> {
+        let offset = self.position();
+        let header = draft.header(&self.salt, offset);
+        self.push(&header)?;
+        self.push(draft.payload)?;
+        self.push(draft.fill())?;
+        self.entries.push(FooterEntry {
+            id: ChunkId(draft.id),
+            offset,
+            stored: u32::try_from(draft.payload.len()).expect("a frame is bounded"),
+            raw: draft.raw,
+            tenant: TenantNumber(u32::try_from(draft.context).expect("the context of a chunk is its tenant")),
+            kind: draft.kind,
+            zstd: draft.codec == crate::codec::Codec::Zstd,
+        });
+        Ok(Location { segment: self.id, offset })
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let taken = self.buffer.extend_from_slice(bytes);
+            bytes = &bytes[taken..];
+            if self.buffer.len() == self.buffer.capacity() {
+                self.write_buffer()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        write(&*self.file, &self.name, self.buffer.as_slice(), self.flushed)?;
+        self.flushed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Closes the last block with a padding frame, writes what is buffered and syncs. Gives the offset up to which a commit may
+    /// rely on the segment.
+    pub fn flush(&mut self) -> Result<u64> {
+        let gap = self.position().next_multiple_of(BLOCK) - self.position();
+        if gap > 0 {
+            let zeros = [0; BLOCK as usize];
+            let payload = &zeros[..usize::try_from(gap).expect("below a block") - HEADER_LEN];
+            let padding = FrameDraft::raw(FrameKind::Padding, [0; 32], 0, payload);
+            let header = padding.header(&self.salt, self.position());
+            self.push(&header)?;
+            self.push(padding.payload)?;
+        }
+        if !self.buffer.is_empty() {
+            self.write_buffer()?;
+        }
+        sync(&*self.file, &self.name)?;
+        Ok(self.flushed)
+    }
+
+    /// Flushes, then writes footer and seal and syncs. Gives the end of the segment.
+    pub fn seal(mut self) -> Result<u64> {
+        let at = self.flush()?;
+        seal_bulk(&*self.file, &self.name, &self.salt, &mut self.entries, at)
+    }
+}
+
+/// Writes footer and seal of a bulk segment at `at`, a multiple of 4,096, cuts what lies behind, and syncs. Gives the end.
+pub fn seal_bulk(
+    file: &dyn File,
+    name: &Name,
+    salt: &FrameSalt,
+    entries: &mut [FooterEntry],
+    at: u64,
+) -> Result<u64> {
+    debug_assert!(at.is_multiple_of(BLOCK) && at >= FRAMES_START);
+    let bytes = closing_bytes(entries, salt, &Closing { at, synced_upto: at, log: None, successor: None });
+    let end = at + bytes.len() as u64;
+    let mut aligned = AlignedBuffer::zeroed(bytes.len().next_multiple_of(BLOCK as usize));
+    aligned.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
+    write(file, name, aligned.as_slice(), at)?;
+    disk::retry(|| file.set_len(end)).map_err(|e| Error::io(e, name, "cut a sealed segment"))?;
+    sync(file, name)?;
+    Ok(end)
+}

@@ -1,0 +1,186 @@
+//! The superblock file: choosing its state at open, and the one way to change it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    disk::{self, Disk, File, Name, OpenOptions, SyncKind},
+    error::{Error, Kind, Result},
+    format::{
+        Bad,
+        superblock::{COPIES, LEN, Superblock},
+    },
+    health::Health,
+    ids::FileId,
+    limits::{BLOCK, CEILING_STEP},
+    sync::{Arc, Mutex},
+};
+
+/// Its name.
+pub fn name() -> Name {
+    Name::new("superblock").expect("a flat name")
+}
+
+/// What the four copies say.
+pub struct SuperblockRead {
+    /// The state that counts.
+    pub superblock: Superblock,
+    /// Copies that are damaged, by offset. A copy of an older sequence is not.
+    pub damaged: Vec<(u64, Bad)>,
+    /// True if every copy carries the state that counts.
+    pub all_agree: bool,
+}
+
+/// Reads the superblock. `Ok(None)`: the file is absent, or holds only zeros.
+pub fn read(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
+    let name = name();
+    let file = match disk::retry(|| disk.open(&name, OpenOptions::READ)) {
+        Ok(file) => file,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(Error::io(e, &name, "open the superblock")),
+    };
+    let mut blank = true;
+    let mut copies = Vec::new();
+    for copy in 0..COPIES {
+        let mut bytes = [0; LEN];
+        let offset = u64::from(copy) * BLOCK;
+        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, &name, "read the superblock"))?;
+        blank &= bytes.iter().all(|b| *b == 0);
+        copies.push((offset, Superblock::decode(&bytes, copy)));
+    }
+    if blank { Ok(None) } else { choose(copies).map(Some) }
+}
+
+/// The highest sequence at which two copies agree. "The highest sequence" alone would take a first write of a pair whose sync
+/// was never waited for.
+fn choose(copies: Vec<(u64, Result<Superblock, Bad>)>) -> Result<SuperblockRead> {
+    let name = name();
+    if let Some((offset, Err(bad))) = copies.iter().find(|(_, copy)| copy.as_ref().is_err_and(|bad| bad.newer)) {
+        return Err(Error::new(Kind::Version, bad.what).at(&name, *offset));
+    }
+    let good: Vec<&Superblock> = copies.iter().filter_map(|(_, copy)| copy.as_ref().ok()).collect();
+    let agreeing = |candidate: &Superblock| good.iter().filter(|other| **other == candidate).count();
+    let chosen = good.iter().filter(|candidate| agreeing(candidate) >= 2).max_by_key(|candidate| candidate.sequence);
+    let Some(superblock) = chosen.map(|s| (*s).clone()) else {
+        return Err(Error::corrupt(&name, 0, "no two copies of the superblock agree"));
+    };
+    let all_agree = agreeing(&superblock) == COPIES as usize;
+    let damaged = copies.iter().filter_map(|(offset, copy)| copy.as_ref().err().map(|bad| (*offset, *bad))).collect();
+    Ok(SuperblockRead { superblock, damaged, all_agree })
+}
+
+/// The superblock of a store that is open for writing.
+pub struct Root {
+    file: Box<dyn File>,
+    state: Mutex<State>,
+    health: Arc<Health>,
+}
+
+struct State {
+    superblock: Superblock,
+    next_file: u64,
+}
+
+impl Root {
+    /// Makes the file of a new store. The caller has synced everything that it names.
+    pub fn create(disk: &dyn Disk, superblock: &Superblock) -> Result<()> {
+        let name = name();
+        let options = OpenOptions { create_new: false, ..OpenOptions::CREATE };
+        let file = match disk::retry(|| disk.open(&name, OpenOptions::CREATE)) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => disk::retry(|| disk.open(&name, options)),
+            result => result,
+        }
+        .map_err(|e| Error::io(e, &name, "make the superblock"))?;
+        write_pair(&*file, superblock, 0)?;
+        disk::retry(|| disk.sync_dir()).map_err(|e| Error::io(e, ".", "sync the directory"))?;
+        write_pair(&*file, superblock, 2)
+    }
+
+    /// Takes over the superblock that was read. Ids start at the ceiling, whatever the last process used below it.
+    pub fn open(disk: &dyn Disk, superblock: Superblock, health: Arc<Health>) -> Result<Self> {
+        let name = name();
+        let file = disk::retry(|| disk.open(&name, OpenOptions::WRITE)).map_err(|e| Error::io(e, &name, "open the superblock"))?;
+        let next_file = superblock.ceiling_file.0;
+        Ok(Self { file, state: Mutex::new(State { superblock, next_file }), health })
+    }
+
+    /// The state as it is on disk.
+    pub fn current(&self) -> Superblock {
+        self.state.lock().superblock.clone()
+    }
+
+    /// Changes the state: written two and two, durable when this returns. A failure leaves it unknown which state counts, so it
+    /// poisons the store.
+    pub fn update(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+        let mut state = self.state.lock();
+        self.write(&mut state, change)
+    }
+
+    fn write(&self, state: &mut State, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+        self.health.check()?;
+        let mut next = state.superblock.clone();
+        change(&mut next);
+        next.sequence += 1;
+        write_pair(&*self.file, &next, 0).and_then(|()| write_pair(&*self.file, &next, 2)).map_err(|e| self.health.fail(e))?;
+        state.superblock = next;
+        Ok(())
+    }
+
+    /// An id that was never used. The ceiling is raised, and durable, before the id is.
+    pub fn allocate_file(&self) -> Result<FileId> {
+        let mut state = self.state.lock();
+        if state.next_file >= state.superblock.ceiling_file.0 {
+            self.write(&mut state, |s| s.ceiling_file.0 += CEILING_STEP)?;
+        }
+        state.next_file += 1;
+        Ok(FileId(state.next_file - 1))
+    }
+}
+
+/// Writes two neighbouring copies and syncs.
+fn write_pair(file: &dyn File, superblock: &Superblock, first: u32) -> Result<()> {
+    let name = name();
+    for copy in first..first + 2 {
+        disk::write_all(file, &superblock.encode(copy), u64::from(copy) * BLOCK)
+            .map_err(|e| Error::io(e, &name, "write the superblock"))?;
+    }
+    disk::retry(|| file.sync(SyncKind::Data)).map_err(|e| Error::io(e, &name, "sync the superblock"))
+}
+
+/// Numbers of a superblock that other places count against: which files it names.
+pub fn named_files(superblock: &Superblock) -> BTreeMap<FileId, &'static str> {
+    let prepared = superblock.prepared.iter().map(|id| (*id, "segment"));
+    prepared.chain(superblock.reserves.iter().map(|id| (*id, "reserve"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::superblock::tests::sample;
+
+    fn copies(sequences: [Option<u64>; 4]) -> Vec<(u64, Result<Superblock, Bad>)> {
+        sequences
+            .into_iter()
+            .map(|s| (0, s.map(|sequence| Superblock { sequence, ..sample() }).ok_or(Bad::damaged("torn"))))
+            .collect()
+    }
+
+    #[test]
+    fn the_highest_sequence_that_two_copies_share_counts() {
+        let chosen = |c| choose(copies(c)).map(|read| read.superblock.sequence).ok();
+        assert_eq!(chosen([Some(5), Some(5), Some(4), Some(4)]), Some(5));
+        assert_eq!(chosen([Some(5), None, Some(4), Some(4)]), Some(4));
+        assert_eq!(chosen([Some(5), Some(5), None, Some(4)]), Some(5));
+        assert_eq!(chosen([None, None, Some(4), Some(4)]), Some(4));
+        assert_eq!(chosen([Some(5), Some(4), None, None]), None);
+        assert_eq!(chosen([Some(3), Some(5), Some(4), Some(6)]), None);
+    }
+
+    #[test]
+    fn two_copies_of_one_sequence_with_other_fields_do_not_agree() {
+        let mut copies = copies([Some(5), Some(5), None, None]);
+        if let (_, Ok(copy)) = &mut copies[1] {
+            copy.incarnation = 9;
+        }
+        assert!(choose(copies).is_err());
+    }
+}
