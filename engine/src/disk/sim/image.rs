@@ -2,7 +2,10 @@
 //!
 //! An image knows nothing of time: no order of operations, no handles, no lock.
 
-use std::{collections::BTreeMap, fmt, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, io,
+};
 
 use super::{op::Op, pages::Content};
 use crate::{
@@ -168,6 +171,11 @@ impl Image {
         self.files.get(&ino).map(|content| &**content)
     }
 
+    /// Length of the file of a number, 0 if there is none yet.
+    pub(super) fn file_len(&self, ino: u64) -> u64 {
+        self.file(ino).map_or(0, Content::len)
+    }
+
     pub(super) fn file_mut(&mut self, ino: u64) -> &mut Content {
         Arc::make_mut(self.files.entry(ino).or_default())
     }
@@ -176,10 +184,10 @@ impl Image {
         self.names.get(name).copied()
     }
 
-    /// Forgets files that have no name and that `keep` does not want.
-    pub(super) fn forget_unnamed(&mut self, keep: impl Fn(u64) -> bool) {
-        let named: std::collections::BTreeSet<u64> = self.names.values().copied().collect();
-        self.files.retain(|ino, _| named.contains(ino) || keep(*ino));
+    /// Forgets files that have no name.
+    pub(super) fn forget_unnamed(&mut self) {
+        let named: BTreeSet<u64> = self.names.values().copied().collect();
+        self.files.retain(|ino, _| named.contains(ino));
     }
 
     /// Gives the medium the effect of one operation. A name is given or taken by itself, whatever became of the operations before:

@@ -1,7 +1,7 @@
 //! A disk in memory that remembers every operation, so that each state that a crash could leave can be built from one run.
 //!
 //! [`SimDisk`] shows the live view: what the process reads while the machine is up. [`OpLog`] says how it came about;
-//! `Crashes` builds [`Image`]s from it, and [`SimDisk::from_image`] starts the machine again on one. The disk knows nothing of
+//! [`Crashes`] builds [`Image`]s from it, and [`SimDisk::from_image`] starts the machine again on one. The disk knows nothing of
 //! the store's files; it has no clock, and its only chance is the seed that it is given.
 
 use std::{collections::BTreeMap, fmt, io};
@@ -11,12 +11,16 @@ use crate::{
     sync::{Arc, Mutex},
 };
 
+mod crash;
 mod file;
 mod image;
 mod op;
 mod pages;
 mod random;
+#[cfg(test)]
+mod tests;
 
+pub use crash::{Budget, CrashPoint, Crashes, Mode, SECTOR};
 pub use image::Image;
 pub use op::{Op, OpLog};
 

@@ -122,13 +122,14 @@ impl Op {
         }
     }
 
-    /// File and range of a write or zeroing, which a crash can tear.
+    /// File, start and end of a write or zeroing, which a crash can tear.
     pub(super) fn written(&self) -> Option<(u64, u64, u64)> {
-        match self {
-            Self::Write { ino, offset, bytes } => Some((*ino, *offset, offset + bytes.len() as u64)),
-            Self::Zero { ino, offset, len } => Some((*ino, *offset, offset + len)),
-            _ => None,
-        }
+        let (ino, offset, len) = match self {
+            Self::Write { ino, offset, bytes } => (*ino, *offset, bytes.len() as u64),
+            Self::Zero { ino, offset, len } => (*ino, *offset, *len),
+            _ => return None,
+        };
+        (len > 0).then(|| (ino, offset, offset + len))
     }
 }
 

@@ -34,10 +34,6 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     fn digest(&self) -> &[u8; 32] {
         self.digest.get_or_init(|| {
             let zeros = self.bytes.iter().all(|b| *b == 0);
@@ -172,11 +168,6 @@ impl Content {
         let mut bytes = vec![0; usize::try_from(self.len).expect("the caller reads files that fit into memory")];
         self.read(&mut bytes, 0);
         bytes
-    }
-
-    /// Pages of a range that a write would have to allocate.
-    pub(super) fn holes(&self, offset: u64, len: u64) -> u64 {
-        parts(offset, len).filter(|part| matches!(self.page(part.page), Page::Hole)).count() as u64
     }
 
     /// Bytes from `offset` on, at most `len`, that can be written before `room` pages are allocated.
@@ -374,7 +365,7 @@ mod tests {
         assert_eq!((hole.allocated(), zeros.allocated()), (0, 256));
         assert_eq!(hole.digest(), zeros.digest());
         zeros.punch(0, 8192);
-        assert_eq!((zeros.allocated(), zeros.holes(0, 3 * PAGE), zeros.fits(0, 3 * PAGE, 1)), (254, 2, PAGE));
+        assert_eq!((zeros.allocated(), zeros.fits(0, 3 * PAGE, 1), zeros.fits(0, 3 * PAGE, 2)), (254, PAGE, 3 * PAGE));
         zeros.set_len(0);
         assert_eq!((zeros.allocated(), zeros.leaves.len()), (0, 0));
     }
