@@ -10,7 +10,18 @@ pub mod fault;
 pub mod os;
 pub mod sim;
 
+#[cfg(test)]
+mod tests;
+
 pub use buffer::AlignedBuffer;
+
+/// Unit in which a disk gives space out and takes it back, and of which direct I/O is a multiple.
+pub const BLOCK: u64 = 4096;
+
+/// True for a range of whole blocks.
+fn is_block_range(offset: u64, len: u64) -> bool {
+    offset.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK)
+}
 
 /// A flat, validated file name: 1 to 64 bytes of `[a-z0-9.-]` or `LOCK`, not starting with a dot. No paths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -102,7 +113,8 @@ pub trait Disk: Send + Sync {
     fn list(&self) -> io::Result<Listing>;
     /// Makes names durable.
     fn sync_dir(&self) -> io::Result<()>;
-    /// Tries to lock `LOCK`, without waiting. An exclusive holder writes `holder` into it; a shared one never writes.
+    /// Tries to lock `LOCK`, without waiting. An exclusive holder makes the file if need be and writes its process id and
+    /// `holder` into it; a shared one never writes, and holds nothing where there is no such file.
     fn lock(&self, mode: LockMode, holder: &str) -> io::Result<Lock>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
@@ -117,6 +129,7 @@ pub struct Listing {
     pub strange: Vec<String>,
 }
 
+#[expect(clippy::len_without_is_empty, reason = "a length is asked of the system, which may fail")]
 /// An open file. Reads and writes may be short; a read of zero bytes is the end of the file.
 pub trait File: Send + Sync {
     /// Reads at an offset.
@@ -129,15 +142,16 @@ pub trait File: Send + Sync {
     fn allocated(&self) -> io::Result<u64>;
     /// Cuts or extends (with zeros).
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Gives the blocks of a range back; it then reads as zeros. Both ends are multiples of 4,096.
+    /// Gives the blocks of a range back; it then reads as zeros. Both ends are multiples of [`BLOCK`]; the length stays.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
-    /// Overwrites a range with zeros, allocating it.
+    /// Overwrites a range with zeros, allocating it, and extends the file to its end. If it fails, a part may be done.
     fn zero(&self, offset: u64, len: u64) -> io::Result<()>;
     /// Makes writes durable.
     fn sync(&self, kind: SyncKind) -> io::Result<()>;
-    /// A read-only map, or a copy where maps are not to be had.
+    /// A read-only map, or a copy where maps are not to be had. The range must lie within the file, which must not be written
+    /// or cut while the map lives.
     fn map(&self, offset: u64, len: usize) -> io::Result<Mapped>;
-    /// Multiple of which direct writes must be; 1 for buffered files.
+    /// Multiple of which direct writes must be: offset, length and address; 1 for buffered files. Reads may be of any range.
     fn align(&self) -> u32;
     /// Tells the page cache that a range is not needed again.
     fn drop_cache(&self, offset: u64, len: u64);
