@@ -137,6 +137,12 @@ impl Error {
         self
     }
 
+    /// The same error for another request that it befell; the source stays with the first.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { kind: self.kind, message: self.message.clone(), place: self.place.clone(), source: None }
+    }
+
     /// What the caller should do.
     pub const fn kind(&self) -> Kind {
         self.kind

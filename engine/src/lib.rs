@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod chunker;
 pub mod clock;
 pub mod codec;
+pub mod commit;
 pub mod digest;
 pub mod disk;
 pub mod entropy;

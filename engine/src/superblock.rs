@@ -98,7 +98,8 @@ impl Root {
     /// Takes over the superblock that was read. Ids start at the ceiling, whatever the last process used below it.
     pub fn open(disk: &dyn Disk, superblock: Superblock, health: Arc<Health>) -> Result<Self> {
         let name = name();
-        let file = disk::retry(|| disk.open(&name, OpenOptions::WRITE)).map_err(|e| Error::io(e, &name, "open the superblock"))?;
+        let file = disk::retry(|| disk.open(&name, OpenOptions::WRITE))
+            .map_err(|e| Error::io(e, &name, "open the superblock"))?;
         let next_file = superblock.ceiling_file.0;
         Ok(Self { file, state: Mutex::new(State { superblock, next_file }), health })
     }
@@ -120,7 +121,9 @@ impl Root {
         let mut next = state.superblock.clone();
         change(&mut next);
         next.sequence += 1;
-        write_pair(&*self.file, &next, 0).and_then(|()| write_pair(&*self.file, &next, 2)).map_err(|e| self.health.fail(e))?;
+        write_pair(&*self.file, &next, 0)
+            .and_then(|()| write_pair(&*self.file, &next, 2))
+            .map_err(|e| self.health.fail(e))?;
         state.superblock = next;
         Ok(())
     }

@@ -1,9 +1,6 @@
 //! The end of the log that takes groups: writing, syncing, marks, and rolling to the next segment.
 
-use super::{
-    group::Group,
-    prepared::Spare,
-};
+use super::{group::Group, prepared::Spare};
 use crate::{
     canary::{self, Canary},
     digest::chain_next,

@@ -102,9 +102,9 @@ impl Spare {
         let at = self.prepared.iter().position(|p| p.id == id);
         let (file, len) = match at.map(|at| self.prepared.remove(at)) {
             Some(prepared) => (prepared.file, prepared.len),
-            None => self.open_file(&name)?.ok_or_else(|| {
-                Error::corrupt(&name, 0, "a seal names a successor that is missing")
-            })?,
+            None => self
+                .open_file(&name)?
+                .ok_or_else(|| Error::corrupt(&name, 0, "a seal names a successor that is missing"))?,
         };
         self.with_reserve(true, || writer::zero_and_sync(&*file, &name, 0, len))?;
         Ok((file, len))
@@ -173,7 +173,9 @@ impl Spare {
             let name = segment::reserve_name(id);
             let file = match disk::retry(|| self.disk.open(&name, OpenOptions::CREATE)) {
                 Ok(file) => file,
-                Err(e) if Error::io(std::io::Error::from(e.kind()), &name, "").kind() == Kind::NoSpace => return Ok(false),
+                Err(e) if Error::io(std::io::Error::from(e.kind()), &name, "").kind() == Kind::NoSpace => {
+                    return Ok(false);
+                }
                 Err(e) => return Err(Error::io(e, &name, "make the reserve")),
             };
             writer::sync_dir(&*self.disk)?;

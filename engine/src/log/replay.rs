@@ -165,7 +165,8 @@ impl Chain<'_> {
             };
             let Some(mut link) = link else { break };
             let successor = links.last().and_then(|next| next.header.predecessor);
-            link.named_end = successor.filter(|p| p.id == link.header.id && p.epoch == link.header.epoch).map(|p| p.end);
+            link.named_end =
+                successor.filter(|p| p.id == link.header.id && p.epoch == link.header.epoch).map(|p| p.end);
             let (this, predecessor) = (link.header.id, link.header.predecessor);
             links.push(link);
             match predecessor {
@@ -230,7 +231,8 @@ impl Chain<'_> {
         match segment::open(self.disk, id, OpenOptions::READ) {
             Ok(_) => {}
             Err(e) if e.kind() == Kind::Corrupt => {
-                let gap = Damage { file: segment::name(id), offset: 0, what: "a seal names a successor that is missing" };
+                let gap =
+                    Damage { file: segment::name(id), offset: 0, what: "a seal names a successor that is missing" };
                 found.lost.push(gap.clone());
                 found.damage.push(gap);
                 return Ok((witness.synced, None));
@@ -248,9 +250,8 @@ impl Chain<'_> {
         let noted = self.damage.len();
         let successor = self.open(id)?;
         self.damage.truncate(noted);
-        Ok(successor.filter(|s| {
-            s.header.predecessor.is_some_and(|p| p.id == link.header.id && p.epoch == link.header.epoch)
-        }))
+        Ok(successor
+            .filter(|s| s.header.predecessor.is_some_and(|p| p.id == link.header.id && p.epoch == link.header.epoch)))
     }
 }
 
@@ -288,8 +289,8 @@ impl Walk<'_> {
     fn segment(&mut self, link: &mut Link, mut at: u64, synced: u64) -> Result<()> {
         let salt = link.salt();
         let stop = link.named_end.unwrap_or(link.len.max(synced));
-        let file = Arc::clone(&link.file);
-        let mut scanner = Scanner::new(&*file, &link.name, salt);
+        let (file, name) = (Arc::clone(&link.file), link.name.clone());
+        let mut scanner = Scanner::new(&*file, &name, salt);
         self.found.witness = synced;
         self.found.entries.clear();
         while at < stop && link.seal.is_none() {

@@ -33,7 +33,9 @@ pub fn highest(file: &dyn File, name: &Name, salt: FrameSalt, id: FileId, len: u
         let (header, _) = scanner.header_at(offset)?.expect("a valid header was found here");
         at = offset + header.frame_len();
         match header.kind {
-            FrameKind::Mark if header.payload_is_good(&[], &salt, offset) => witness.synced = witness.synced.max(offset),
+            FrameKind::Mark if header.payload_is_good(&[], &salt, offset) => {
+                witness.synced = witness.synced.max(offset)
+            }
             FrameKind::Commit | FrameKind::Seal => {
                 let Some(frame) = reader::read_frame(file, name, &salt, offset)? else { continue };
                 if header.kind == FrameKind::Seal {

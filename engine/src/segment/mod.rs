@@ -76,7 +76,8 @@ pub fn first_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<
     let mut bytes = vec![0; 256 << 10];
     let mut offset = from;
     loop {
-        let read = disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, what, "read behind the frames"))?;
+        let read =
+            disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, what, "read behind the frames"))?;
         if let Some(at) = bytes[..read].iter().position(|b| *b != 0) {
             return Ok(Some(offset + at as u64));
         }

@@ -55,7 +55,8 @@ pub fn read_known(file: &dyn File, name: &Name, salt: &FrameSalt, offset: u64, s
     let read = disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, name, "read a frame"))?;
     let (header_bytes, body) = bytes.split_first_chunk::<HEADER_LEN>().expect("a frame has a header");
     let header_bytes = *header_bytes;
-    let header = FrameHeader::decode(&header_bytes, salt, offset).map_err(|bad| Error::corrupt(name, offset, bad.what))?;
+    let header =
+        FrameHeader::decode(&header_bytes, salt, offset).map_err(|bad| Error::corrupt(name, offset, bad.what))?;
     if header.stored != stored || (read as u64) < len || !header.payload_is_good(body, salt, offset) {
         return Err(Error::corrupt(name, offset, "frame payload checksum"));
     }

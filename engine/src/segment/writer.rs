@@ -20,7 +20,8 @@ use crate::{
 /// Makes a file of `len` zeros that are written and synced, with its name synced: a prepared log segment.
 pub fn prepare(disk: &dyn Disk, id: FileId, len: u64) -> Result<Box<dyn File>> {
     let name = name(id);
-    let file = disk::retry(|| disk.open(&name, OpenOptions::CREATE)).map_err(|e| Error::io(e, &name, "make a segment"))?;
+    let file =
+        disk::retry(|| disk.open(&name, OpenOptions::CREATE)).map_err(|e| Error::io(e, &name, "make a segment"))?;
     let filled = zero_and_sync(&*file, &name, 0, len);
     if let Err(error) = filled.and_then(|()| sync_dir(disk)) {
         // Its id is burnt; the file would only take room. If this fails too, the next open destroys it.
@@ -182,13 +183,7 @@ impl BulkWriter {
 }
 
 /// Writes footer and seal of a bulk segment at `at`, a multiple of 4,096, cuts what lies behind, and syncs. Gives the end.
-pub fn seal_bulk(
-    file: &dyn File,
-    name: &Name,
-    salt: &FrameSalt,
-    entries: &mut [FooterEntry],
-    at: u64,
-) -> Result<u64> {
+pub fn seal_bulk(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [FooterEntry], at: u64) -> Result<u64> {
     debug_assert!(at.is_multiple_of(BLOCK) && at >= FRAMES_START);
     let bytes = closing_bytes(entries, salt, &Closing { at, synced_upto: at, log: None, successor: None });
     let end = at + bytes.len() as u64;

@@ -1,0 +1,194 @@
+//! The one door through which state changes.
+//!
+//! *Published* is what is durable, and all that reads see. *Staged* is published plus every edit that has an LSN. A request is decided
+//! against staged state under the commit lock, its group is written in one frame and synced, and only then are edits published
+//! and answers given: also refusals, since they may rest on an edit that was not durable yet.
+
+use crate::{
+    catalog::Catalog,
+    clock::Clock,
+    error::{Error, Kind, Result},
+    format::commit::{Commit as CommitPayload, EDIT_OVERHEAD, Edit, FIXED_LEN},
+    health::Health,
+    ids::{Lsn, Time},
+    limits::{COMMIT_REQUESTS_MAX, FRAME_LEN_MAX, GROUP_EDIT_BYTES, GROUP_FRAME_BYTES},
+    log::{Log, append::Bounds},
+    sync::{Arc, AtomicU64, Mutex, Ordering, RwLock},
+};
+
+mod queue;
+mod stage;
+
+pub use queue::Request;
+pub use stage::Stage;
+
+use queue::{Pending, Queue, Slot, Waiting};
+use stage::Overlay;
+
+/// The commit door of a store that is open for writing.
+pub struct Commit {
+    queue: Queue,
+    writer: Mutex<Writer>,
+    published: Arc<RwLock<Catalog>>,
+    published_lsn: AtomicU64,
+    hw: AtomicU64,
+    health: Arc<Health>,
+    clock: Arc<dyn Clock>,
+}
+
+struct Writer {
+    log: Log,
+    hw: Time,
+}
+
+impl Commit {
+    /// Opens the door over a log and the state that was rebuilt from it.
+    pub fn new(
+        log: Log,
+        published: Arc<RwLock<Catalog>>,
+        hw: Time,
+        health: Arc<Health>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            queue: Queue::default(),
+            published_lsn: AtomicU64::new(log.next_lsn().0 - 1),
+            hw: AtomicU64::new(hw.0),
+            writer: Mutex::new(Writer { log, hw }),
+            published,
+            health,
+            clock,
+        }
+    }
+
+    /// The highest published LSN.
+    pub fn published_lsn(&self) -> Lsn {
+        Lsn(self.published_lsn.load(Ordering::Acquire))
+    }
+
+    /// The engine time of the last commit.
+    pub fn hw(&self) -> Time {
+        Time(self.hw.load(Ordering::Acquire))
+    }
+
+    /// Decides, makes durable and publishes a request, together with whatever else waits. Blocks until its answer is durable.
+    pub fn run<T: Send + 'static>(&self, request: Request<T>) -> Result<T> {
+        self.health.check()?;
+        if request.bounds.frame_bytes > GROUP_FRAME_BYTES as u64 || request.bounds.commit_bytes > FRAME_LEN_MAX - 4096 {
+            return Err(Error::new(Kind::TooMany, "more than one commit can hold: give fewer at a time"));
+        }
+        let slot = Arc::new(Slot::default());
+        self.queue.push(Box::new(Waiting::new(request, Arc::clone(&slot))));
+        loop {
+            // The first waiting thread steps for all that wait; whoever gets the lock next finds its answer given.
+            let mut writer = self.writer.lock();
+            if let Some(answer) = slot.take() {
+                return answer;
+            }
+            self.step(&mut writer);
+        }
+    }
+
+    /// Runs something on the log under the commit lock.
+    pub fn with_log<T>(&self, act: impl FnOnce(&mut Log) -> T) -> T {
+        act(&mut self.writer.lock().log)
+    }
+
+    /// Takes one group from the queue through decision, sync, publication and answers.
+    fn step(&self, writer: &mut Writer) {
+        let (mut group, bounds) = self.queue.take_group();
+        if group.is_empty() {
+            return;
+        }
+        let result = self.health.check().and_then(|()| self.make_room(writer, &mut group, bounds));
+        let written = result.and_then(|()| self.commit_group(writer, &mut group));
+        for pending in &mut group {
+            pending.settle(written.as_ref().err());
+        }
+        if written.is_ok() {
+            self.after(writer);
+        }
+    }
+
+    /// Finds room in the log. On a full disk the requests that may use the reserve go on alone.
+    fn make_room(&self, writer: &mut Writer, group: &mut Vec<Box<dyn Pending>>, bounds: Bounds) -> Result<()> {
+        let privileged = group.iter().all(|pending| pending.is_privileged());
+        let error = match writer.log.make_room(bounds, privileged) {
+            Err(error) if error.kind() == Kind::NoSpace && !privileged => error,
+            result => return result,
+        };
+        for pending in group.extract_if(.., |pending| !pending.is_privileged()) {
+            let mut pending = pending;
+            pending.settle(Some(&error));
+        }
+        if group.is_empty() { Ok(()) } else { writer.log.make_room(bounds, true) }
+    }
+
+    fn commit_group(&self, writer: &mut Writer, group: &mut [Box<dyn Pending>]) -> Result<()> {
+        let wall = self.clock.wall();
+        let hw = writer.hw.max(wall);
+        let mut frames = writer.log.group();
+        let mut requests = Vec::with_capacity(group.len());
+        let mut forced = false;
+        {
+            let published = self.published.read();
+            let mut overlay = Overlay::default();
+            for (index, pending) in group.iter_mut().enumerate() {
+                let lsn = writer.log.next_lsn().plus(index as u64);
+                let point = frames.point();
+                let mut stage = Stage::new(&published, &overlay, &mut frames, lsn, hw);
+                let edits = pending.decide(&mut stage);
+                if edits.is_empty() {
+                    // What a refused or replayed request brought along stays out of the log.
+                    frames.back_to(point);
+                }
+                overlay.stage(&edits);
+                forced |= pending.is_forced();
+                requests.push(edits);
+            }
+        }
+        if !forced && requests.iter().all(Vec::is_empty) {
+            // Everything that was decided rests on published state.
+            return Ok(());
+        }
+        let commit = CommitPayload { synced_upto: writer.log.synced_upto(), hw, requests };
+        writer.log.append(frames, &commit).map_err(|e| match e.kind() {
+            Kind::ReadOnly => e,
+            _ => e.with_kind(Kind::OutcomeUnknown),
+        })?;
+        writer.hw = hw;
+        self.publish(&commit, writer.log.next_lsn())
+    }
+
+    fn publish(&self, commit: &CommitPayload, next_lsn: Lsn) -> Result<()> {
+        let mut published = self.published.write();
+        for edit in commit.requests.iter().flatten() {
+            published.apply(edit).map_err(|e| self.health.fail(e.with_kind(Kind::OutcomeUnknown)))?;
+        }
+        self.published_lsn.store(next_lsn.0 - 1, Ordering::Release);
+        self.hw.store(commit.hw.0, Ordering::Release);
+        Ok(())
+    }
+
+    /// What nobody waits for: a mark when the queue ran empty, the superblock, the next prepared segment. A failure here has
+    /// already set the latch, if it had to; otherwise the next group tries again.
+    fn after(&self, writer: &mut Writer) {
+        if self.queue.is_empty() && writer.log.synced_upto().offset == writer.log.tail().offset {
+            let _ = writer.log.mark();
+        }
+        let _ = writer.log.settle();
+    }
+}
+
+/// Groups close at these sums.
+const GROUP_MAX: Bounds =
+    Bounds { frames: u64::MAX, frame_bytes: GROUP_FRAME_BYTES as u64, commit_bytes: GROUP_EDIT_BYTES as u64 };
+const GROUP_REQUESTS_MAX: usize = COMMIT_REQUESTS_MAX;
+
+/// Room of the fixed part of a commit.
+const COMMIT_FIXED: u64 = FIXED_LEN as u64;
+
+/// Room that edits take in a commit.
+pub fn edits_len(edits: &[Edit]) -> usize {
+    edits.iter().map(|e| e.key.len() + e.value.as_ref().map_or(0, Vec::len) + EDIT_OVERHEAD).sum()
+}

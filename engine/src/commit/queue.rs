@@ -1,0 +1,172 @@
+//! Requests that wait for the commit lock.
+
+use std::collections::VecDeque;
+
+use super::{COMMIT_FIXED, GROUP_MAX, GROUP_REQUESTS_MAX, Stage, edits_len};
+use crate::{
+    error::{Error, Kind, Result},
+    format::commit::Edit,
+    log::append::Bounds,
+    sync::{Arc, Mutex},
+};
+
+type Decide<T> = Box<dyn FnOnce(&mut Stage<'_>) -> Result<(Vec<Edit>, T)> + Send>;
+
+/// A change that somebody wants, and the room that it takes at most.
+pub struct Request<T> {
+    pub(super) decide: Decide<T>,
+    pub(super) bounds: Bounds,
+    pub(super) privileged: bool,
+    pub(super) forced: bool,
+}
+
+impl<T> Request<T> {
+    /// A request whose edits take at most `edit_bytes`. `decide` sees staged state and must not block: everything that is slow was
+    /// done before.
+    pub fn new(
+        edit_bytes: usize,
+        decide: impl FnOnce(&mut Stage<'_>) -> Result<(Vec<Edit>, T)> + Send + 'static,
+    ) -> Self {
+        let bounds = Bounds { frames: 0, frame_bytes: 0, commit_bytes: edit_bytes as u64 + 4 };
+        Self { decide: Box::new(decide), bounds, privileged: false, forced: false }
+    }
+
+    /// ... and places this many chunk and page frames of these bytes at most.
+    #[must_use]
+    pub const fn with_frames(mut self, frames: u64, frame_bytes: u64) -> Self {
+        self.bounds.frames = frames;
+        self.bounds.frame_bytes = frame_bytes;
+        self
+    }
+
+    /// May take from the reserve when the disk is full: for what gives space back.
+    #[must_use]
+    pub const fn privileged(mut self) -> Self {
+        self.privileged = true;
+        self
+    }
+
+    /// Is written even without edits, for the engine time that a commit carries.
+    #[must_use]
+    pub const fn forced(mut self) -> Self {
+        self.forced = true;
+        self
+    }
+}
+
+/// Where an answer is left.
+pub(super) struct Slot<T>(Mutex<Option<Result<T>>>);
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Slot<T> {
+    pub(super) fn take(&self) -> Option<Result<T>> {
+        self.0.lock().take()
+    }
+}
+
+/// A request of any answer.
+pub(super) trait Pending: Send {
+    fn bounds(&self) -> Bounds;
+    fn is_privileged(&self) -> bool;
+    fn is_forced(&self) -> bool;
+    /// Decides once; no edits also stands for a refusal.
+    fn decide(&mut self, stage: &mut Stage<'_>) -> Vec<Edit>;
+    /// Gives the answer that was decided, or the error that befell the whole group.
+    fn settle(&mut self, failed: Option<&Error>);
+}
+
+/// A request with its decision and the place of its answer.
+pub(super) struct Waiting<T> {
+    request: Option<Decide<T>>,
+    bounds: Bounds,
+    privileged: bool,
+    forced: bool,
+    decided: Option<Result<T>>,
+    slot: Arc<Slot<T>>,
+}
+
+impl<T> Waiting<T> {
+    pub(super) fn new(request: Request<T>, slot: Arc<Slot<T>>) -> Self {
+        let Request { decide, bounds, privileged, forced } = request;
+        Self { request: Some(decide), bounds, privileged, forced, decided: None, slot }
+    }
+}
+
+impl<T: Send> Pending for Waiting<T> {
+    fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    fn is_privileged(&self) -> bool {
+        self.privileged
+    }
+
+    fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    fn decide(&mut self, stage: &mut Stage<'_>) -> Vec<Edit> {
+        let decide = self.request.take().expect("a request is decided once");
+        match decide(stage) {
+            Ok((edits, answer)) => {
+                assert!(
+                    edits_len(&edits) as u64 + 4 <= self.bounds.commit_bytes,
+                    "a request's edits fit the room that it asked for"
+                );
+                self.decided = Some(Ok(answer));
+                edits
+            }
+            Err(error) => {
+                self.decided = Some(Err(error));
+                Vec::new()
+            }
+        }
+    }
+
+    fn settle(&mut self, failed: Option<&Error>) {
+        let answer = match (failed, self.decided.take()) {
+            (Some(error), _) => Err(error.again()),
+            (None, Some(answer)) => answer,
+            (None, None) => Err(Error::new(Kind::OutcomeUnknown, "a request was not decided")),
+        };
+        *self.slot.0.lock() = Some(answer);
+    }
+}
+
+/// First in, first out.
+#[derive(Default)]
+pub(super) struct Queue(Mutex<VecDeque<Box<dyn Pending>>>);
+
+impl Queue {
+    pub(super) fn push(&self, pending: Box<dyn Pending>) {
+        self.0.lock().push_back(pending);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// The requests of the next group: at least one if any waits, and no more than a group holds.
+    pub(super) fn take_group(&self) -> (Vec<Box<dyn Pending>>, Bounds) {
+        let mut queue = self.0.lock();
+        let mut group = Vec::new();
+        let mut sum = Bounds { commit_bytes: COMMIT_FIXED, ..Bounds::default() };
+        while let Some(next) = queue.front() {
+            let with_next = sum.plus(next.bounds());
+            let fits = with_next.frame_bytes <= GROUP_MAX.frame_bytes
+                && with_next.commit_bytes <= GROUP_MAX.commit_bytes
+                && group.len() < GROUP_REQUESTS_MAX;
+            if !group.is_empty() && !fits {
+                break;
+            }
+            sum = with_next;
+            group.extend(queue.pop_front());
+        }
+        (group, sum)
+    }
+}
