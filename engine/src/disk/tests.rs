@@ -49,6 +49,14 @@ macro_rules! conformance {
                 super::$test(&super::sim::SimDisk::new(1));
             })*
         }
+
+        mod fault_disk {
+            $(#[test]
+            fn $test() {
+                let inner = crate::sync::Arc::new(super::sim::SimDisk::new(1));
+                super::$test(&super::fault::FaultDisk::new(inner));
+            })*
+        }
     };
 }
 
