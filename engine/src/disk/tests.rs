@@ -129,7 +129,7 @@ fn growing_shows_zeros_and_shrinking_forgets(disk: &dyn Disk) {
 }
 
 fn punching_gives_blocks_back_and_keeps_the_length(disk: &dyn Disk) {
-    let file = create(disk, "a", &[7; 64 << 10]);
+    let file = create(disk, "a", &vec![7; 64 << 10]);
     file.sync(SyncKind::All).expect("synced");
     let before = file.allocated().expect("space");
     file.punch(BLOCK, 8 * BLOCK).expect("punched");

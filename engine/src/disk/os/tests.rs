@@ -40,13 +40,13 @@ fn a_new_store_is_closed_to_others() {
 #[test]
 fn what_is_not_a_directory_of_ours_is_refused() {
     let top = directory();
-    let refused = |path: &Path| OsDisk::open(path).err().expect("refused");
+    let refused = |path: &Path| OsDisk::open(path).expect_err("refused");
     assert_eq!(refused(&top.path().join("none")).kind(), ErrorKind::NotFound);
-    assert_eq!(OsDisk::create(top.path().join("none/below")).err().expect("refused").kind(), ErrorKind::NotFound);
+    assert_eq!(OsDisk::create(top.path().join("none/below")).expect_err("refused").kind(), ErrorKind::NotFound);
 
     fs::write(top.path().join("file"), "").expect("written");
     assert_eq!(refused(&top.path().join("file")).kind(), ErrorKind::NotADirectory);
-    assert_eq!(OsDisk::create(top.path().join("file")).err().expect("refused").kind(), ErrorKind::NotADirectory);
+    assert_eq!(OsDisk::create(top.path().join("file")).expect_err("refused").kind(), ErrorKind::NotADirectory);
 
     fs::create_dir(top.path().join("real")).expect("made");
     symlink("real", top.path().join("link")).expect("linked");
@@ -70,7 +70,7 @@ fn a_directory_of_another_user_is_refused() {
     } else {
         Path::new("/")
     };
-    let error = OsDisk::open(foreign).err().expect("refused");
+    let error = OsDisk::open(foreign).expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("belongs to user"), "{error}");
 }
