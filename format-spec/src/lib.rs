@@ -17,6 +17,7 @@ mod error;
 mod fields;
 mod files;
 pub mod frame;
+pub mod generate;
 pub mod keyspace;
 pub mod limits;
 pub mod log;

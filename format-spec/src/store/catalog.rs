@@ -37,6 +37,23 @@ impl Catalog {
         }
     }
 
+    /// The entry of a key, if it is there.
+    pub fn get(&self, key: &Key) -> Option<Entry> {
+        Some(match key {
+            Key::Tenant(key) => Entry::Tenant(*key, *self.tenants.get(key)?),
+            Key::Account(key) => Entry::Account(*key, self.accounts.get(key)?.clone()),
+            Key::Upload(key) => Entry::Upload(*key, self.uploads.get(key)?.clone()),
+            Key::Artifact(key) => Entry::Artifact(*key, Box::new(self.artifacts.get(key)?.clone())),
+            Key::Blob(key) => Entry::Blob(*key, *self.blobs.get(key)?),
+            Key::Chunk(key) => Entry::Chunk(*key, *self.chunks.get(key)?),
+            Key::ByOwner(key) => Entry::ByOwner(*key, *self.by_owner.get(key)?),
+            Key::Due(key) => Entry::Due(*self.due.get(key)?),
+            Key::Op(key) => Entry::Op(*key, *self.ops.get(key)?),
+            Key::Zero(key) => Entry::Zero(*self.zero.get(key)?),
+            Key::Segment(key) => Entry::Segment(*key, *self.segments.get(key)?),
+        })
+    }
+
     fn put(&mut self, entry: Entry) {
         match entry {
             Entry::Tenant(key, value) => drop(self.tenants.insert(key, value)),
