@@ -16,10 +16,16 @@ mod error;
 pub mod format;
 pub mod health;
 pub mod ids;
+pub mod ingest;
 pub mod limits;
 pub mod log;
 pub mod manifest;
+pub mod ownership;
+pub mod pins;
+pub mod read;
+pub mod recovery;
 pub mod segment;
+pub mod store;
 pub mod superblock;
 mod sync;
 

@@ -119,6 +119,11 @@ impl SegmentHeader {
     }
 }
 
+/// The store that a copy says it is of, unchecked: for a directory whose superblock is missing.
+pub fn uuid_of(bytes: &[u8; LEN]) -> StoreUuid {
+    StoreUuid(Fixed(bytes).bytes(at::UUID))
+}
+
 fn decode_predecessor(f: &Fixed<'_>) -> Decoded<Option<Predecessor>> {
     let bad = Bad::damaged("segment predecessor");
     let predecessor = Predecessor {

@@ -253,20 +253,28 @@ impl Log {
         self.tail.capacity.saturating_mul(2).clamp(options.log_segment_first, options.log_segment_max)
     }
 
+    /// The first write of an open behind what it adopted: the superblock names the newest segment, in all copies and no longer clean;
+    /// then a mark says that everything before it is synced.
+    pub fn take_office(&mut self, mark: bool) -> Result<()> {
+        self.name_files(None)?;
+        if mark { self.mark() } else { Ok(()) }
+    }
+
     /// What follows a group without keeping anyone waiting for its answer: the superblock names the newest segment, and the next
     /// one is prepared.
     pub fn settle(&mut self) -> Result<()> {
         let refilled = if self.head_lags || self.spare.prepared_ids().is_empty() {
             let len = self.next_capacity();
-            self.spare.replenish(len)?
+            self.spare.replenish(len)
         } else {
-            false
+            Ok(false)
         };
-        if self.head_lags || refilled {
+        // Whatever became of the next segment, the superblock must not lag behind two of them.
+        if self.head_lags || matches!(refilled, Ok(true)) {
             self.name_files(None)?;
             self.head_lags = false;
         }
-        Ok(())
+        refilled.map(drop)
     }
 
     fn name_files(&self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Kind, Result},
     ids::FileId,
     limits::{BLOCK, PREPARED_MAX, RESERVES_MAX},
-    segment::{self, writer},
+    segment::{self, Segments, writer},
     superblock::Root,
     sync::Arc,
 };
@@ -34,11 +34,12 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Takes over what the superblock names. A file that cannot be opened is left out: it is not needed to go on.
-    pub fn open(disk: Arc<dyn Disk>, root: Arc<Root>, reserve_target: u64) -> Result<Self> {
+    /// Takes over what the superblock names, but for segments that the log has entered since. A file that is missing is left out: it is
+    /// not needed to go on.
+    pub fn open(disk: Arc<dyn Disk>, root: Arc<Root>, segments: &Segments, reserve_target: u64) -> Result<Self> {
         let superblock = root.current();
         let mut spare = Self { disk, root, prepared: Vec::new(), reserves: Vec::new(), reserve_target };
-        for id in superblock.prepared {
+        for id in superblock.prepared.into_iter().filter(|id| segments.epoch(*id).is_none()) {
             if let Some((file, len)) = spare.open_file(&segment::name(id))? {
                 spare.prepared.push(Prepared { id, file, len, fresh: false });
             }

@@ -1,0 +1,181 @@
+//! Making durable what an open adopts, and a tail that takes frames.
+
+use super::{OpenReport, Rebuilt};
+use crate::{
+    canary::{self, Canary},
+    disk::{self, Disk, File, OpenOptions},
+    entropy::{self, Entropy},
+    error::{Error, Kind, Result},
+    health::Health,
+    ids::Epoch,
+    limits::{BLOCK, FRAMES_START},
+    log::{
+        Log, Tail,
+        append::{Ground, successor_header, write_header},
+        prepared::Spare,
+        replay::{Found, Link},
+    },
+    segment::{self, writer},
+    superblock::Root,
+    sync::Arc,
+};
+
+/// Bytes that are rewritten in one step.
+const STEP: usize = 1 << 20;
+/// What the reserve holds at most.
+const RESERVE_MAX: u64 = 192 << 20;
+
+/// Takes the store over for writing. The answer is the log, or `None` if it can only be read.
+pub fn take_over(
+    disk: &Arc<dyn Disk>,
+    entropy: &Arc<dyn Entropy>,
+    health: &Arc<Health>,
+    rebuilt: &mut Rebuilt,
+) -> Result<Option<(Log, Arc<Root>)>> {
+    if rebuilt.report.read_only.is_some() {
+        health.make_read_only();
+        return Ok(None);
+    }
+    let superblock = rebuilt.superblock.clone();
+    let root = Arc::new(Root::open(&**disk, superblock.clone(), Arc::clone(health))?);
+    let newest = rebuilt.found.newest();
+    let file = segment::open(&**disk, newest.header.id, OpenOptions::WRITE)?;
+    if superblock.clean.is_none() && !canary::sings(Canary::TailNotRewritten) {
+        let is_head = newest.header.id == superblock.log_head.0;
+        let from = if is_head { rebuilt.found.witness } else { 0 };
+        rewrite(&*file, newest, from)?;
+    }
+    let options = superblock.options;
+    let reserve = (rebuilt.catalog.usage().live_bytes / 8).clamp(options.log_segment_first, RESERVE_MAX);
+    let spare = Spare::open(Arc::clone(disk), Arc::clone(&root), &rebuilt.segments, reserve)?;
+    let ground = Ground {
+        disk: Arc::clone(disk),
+        root: Arc::clone(&root),
+        segments: Arc::clone(&rebuilt.segments),
+        health: Arc::clone(health),
+        entropy: Arc::clone(entropy),
+    };
+    let Some(mut log) = take_tail(ground, spare, file, &mut rebuilt.found, &mut rebuilt.report, superblock.clean.is_some())?
+    else {
+        health.make_read_only();
+        return Ok(None);
+    };
+    log.take_office(superblock.clean.is_none())?;
+    if rebuilt.report.torn_bytes > 0 {
+        shrink_torn(rebuilt.found.newest(), &**disk, log.tail().id)?;
+    }
+    Ok(Some((log, root)))
+}
+
+/// Writes what recovery adopts again, byte for byte at its place, and syncs: after a failed sync or a kill the page cache may
+/// show what never reached the disk.
+fn rewrite(file: &dyn File, newest: &Link, from: u64) -> Result<()> {
+    let mut bytes = vec![0; STEP];
+    let mut at = from;
+    while at < newest.end {
+        let len = usize::try_from(newest.end - at).unwrap_or(STEP).min(STEP);
+        let part = &mut bytes[..len];
+        disk::read_exact(file, part, at).map_err(|e| Error::io(e, &newest.name, "read what is adopted"))?;
+        writer::write(file, &newest.name, part, at)?;
+        at += len as u64;
+    }
+    writer::sync(file, &newest.name)
+}
+
+/// A tail behind the adopted frames: the newest segment itself, or a new one where that is sealed or torn.
+fn take_tail(
+    ground: Ground,
+    mut spare: Spare,
+    file: Box<dyn File>,
+    found: &mut Found,
+    report: &mut OpenReport,
+    clean: bool,
+) -> Result<Option<Log>> {
+    let content = found.content_bytes;
+    let entries = std::mem::take(&mut found.entries);
+    let newest = found.newest();
+    let header = newest.header;
+    let tail = Tail {
+        id: header.id,
+        epoch: header.epoch,
+        first_lsn: header.first_lsn,
+        capacity: header.capacity,
+        offset: newest.end,
+        chain: found.chain,
+        next_lsn: found.next_lsn,
+        entries,
+    };
+    if let Some((id, epoch)) = newest.seal.and_then(|seal| seal.successor) {
+        let (file, len) = spare.take_named(id)?;
+        return Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?));
+    }
+    let torn = if clean { None } else { segment::first_non_zero(&*file, &newest.name, newest.end)? };
+    if torn.is_none() || canary::sings(Canary::AppendBehindTorn) {
+        return Ok(Some(Log::new(ground, spare, tail, file, content)));
+    }
+    report.torn_bytes = newest.len - newest.end;
+    let first = ground.root.current().options.log_segment_first;
+    match spare.take(FRAMES_START + BLOCK, first, true) {
+        Ok((id, file, len)) => {
+            let epoch = Epoch(entropy::random(&*ground.entropy)?);
+            Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?))
+        }
+        Err(e) if e.kind() == Kind::NoSpace => {
+            match writer::zero_and_sync(&*file, &newest.name, newest.end, newest.len.max(newest.end)) {
+                Ok(()) => {
+                    report.torn_bytes = 0;
+                    Ok(Some(Log::new(ground, spare, tail, file, content)))
+                }
+                Err(_) => {
+                    report.read_only = Some("the log's end is torn, and the disk has no room to go on".to_owned());
+                    Ok(None)
+                }
+            }
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Writes the next segment's header; the superblock that names it follows.
+#[expect(clippy::too_many_arguments, reason = "the parts of a log, and of its next segment")]
+fn enter(
+    ground: Ground,
+    spare: Spare,
+    before: &Tail,
+    id: crate::ids::FileId,
+    epoch: Epoch,
+    len: u64,
+    file: Box<dyn File>,
+    content: u64,
+) -> Result<Log> {
+    let header = successor_header(ground.root.current().uuid, before, before.offset, id, epoch, len);
+    write_header(&*file, &header)?;
+    let tail = Tail {
+        id,
+        epoch,
+        first_lsn: header.first_lsn,
+        capacity: len,
+        offset: FRAMES_START,
+        chain: before.chain,
+        next_lsn: before.next_lsn,
+        entries: Vec::new(),
+    };
+    Ok(Log::new(ground, spare, tail, file, content))
+}
+
+/// Gives back the zeros behind a torn tail; the torn bytes themselves stay, dead, until something destroys them.
+fn shrink_torn(torn: &Link, disk: &dyn Disk, newest: crate::ids::FileId) -> Result<()> {
+    if torn.header.id == newest {
+        return Ok(());
+    }
+    let file = segment::open(disk, torn.header.id, OpenOptions::WRITE)?;
+    let mut last = torn.end;
+    while let Some(at) = segment::first_non_zero(&*file, &torn.name, last)? {
+        last = at + 1;
+        // Within a block one byte is as good as all: the block stays.
+        last = last.next_multiple_of(BLOCK);
+    }
+    let len = last.next_multiple_of(BLOCK).min(torn.len);
+    disk::retry(|| file.set_len(len)).map_err(|e| Error::io(e, &torn.name, "shrink a torn segment"))?;
+    writer::sync(&*file, &torn.name)
+}

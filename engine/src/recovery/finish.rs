@@ -1,0 +1,137 @@
+//! What an open does once it may commit: bulk segments are sealed at their last committed end, unfinished puts are aborted, and
+//! files that nothing names are destroyed.
+
+use std::collections::BTreeSet;
+
+use super::OpenReport;
+use crate::{
+    catalog::Catalog,
+    commit::{Commit, Request, edits_len},
+    disk::{self, Disk, OpenOptions},
+    error::{Error, Result},
+    format::{
+        commit::Edit,
+        frame::FrameSalt,
+        keyspace::{Keyspace, segment_key, segment_of_key},
+        manifest::SegmentState,
+        seal::FooterEntry,
+        superblock::Superblock,
+        upload::Upload,
+        value::SegmentValue,
+    },
+    ids::{FileId, UploadId},
+    limits::FRAMES_START,
+    log::prepared::destroy,
+    manifest,
+    ownership::upload,
+    segment::{self, Segments, reader, scanner::Scanner, writer},
+    sync::{Arc, RwLock},
+};
+
+/// Seals and aborts, in as few commits as hold it.
+pub fn tidy(
+    disk: &dyn Disk,
+    superblock: &Superblock,
+    published: &Arc<RwLock<Catalog>>,
+    commit: &Commit,
+    report: &mut OpenReport,
+) -> Result<()> {
+    let unsealed = unsealed(&published.read())?;
+    let mut edits = Vec::new();
+    for (id, value) in unsealed {
+        if let Some(end) = seal_at_end(disk, superblock, id, &value)? {
+            let sealed = SegmentValue { state: SegmentState::Sealed, end, ..value };
+            edits.push(Edit::put(Keyspace::Segment, segment_key(id), sealed.encode()));
+        }
+    }
+    if !edits.is_empty() {
+        let len = edits_len(&edits);
+        commit.run(Request::new(len, move |_| Ok((edits, ()))).privileged())?;
+    }
+    for (key, value) in published.read().scan(Keyspace::Upload, &[], None, usize::MAX)? {
+        let (Ok(id), Ok(record)) = (<[u8; 16]>::try_from(key), Upload::decode(&value)) else { continue };
+        if record.sha_state.is_none() {
+            commit.run(upload::abort_request(UploadId(id), &record))?;
+            report.aborted_uploads += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Bulk segments that no commit calls sealed.
+fn unsealed(catalog: &Catalog) -> Result<Vec<(FileId, SegmentValue)>> {
+    let mut found = Vec::new();
+    for (key, value) in catalog.scan(Keyspace::Segment, &[], None, usize::MAX)? {
+        let bad = |bad: crate::format::Bad| Error::new(crate::error::Kind::Corrupt, bad.what);
+        let (id, value) = (segment_of_key(&key).map_err(bad)?, SegmentValue::decode(&value).map_err(bad)?);
+        if value.state == SegmentState::Active {
+            found.push((id, value));
+        }
+    }
+    Ok(found)
+}
+
+/// Writes footer and seal behind the last committed end; what lies behind is dead. `None`: the segment is damaged, or the disk has
+/// no room; it stays as it is, readable, and takes no more frames.
+fn seal_at_end(disk: &dyn Disk, superblock: &Superblock, id: FileId, value: &SegmentValue) -> Result<Option<u64>> {
+    let name = segment::name(id);
+    let salt = FrameSalt::new(superblock.uuid, value.epoch);
+    let Ok(file) = segment::open(disk, id, OpenOptions::WRITE) else { return Ok(None) };
+    let mut scanner = Scanner::new(&*file, &name, salt);
+    let mut entries = Vec::new();
+    let mut at = FRAMES_START;
+    while at < value.end {
+        let Some((header, _)) = scanner.header_at(at)? else { return Ok(None) };
+        if reader::is_content(header.kind) {
+            entries.push(FooterEntry::of(&header, at));
+        }
+        at += header.frame_len();
+    }
+    if at != value.end || !at.is_multiple_of(crate::limits::BLOCK) {
+        return Ok(None);
+    }
+    match writer::seal_bulk(&*file, &name, &salt, &mut entries, at) {
+        Ok(end) => Ok(Some(end)),
+        Err(e) if e.kind() == crate::error::Kind::NoSpace => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Destroys files of ours that nothing names: segments that were made and never committed to, and those that a torn recovery
+/// left behind. Nothing of the kind is done after damage, for then something may be missing that named them.
+pub fn destroy_unnamed(
+    disk: &dyn Disk,
+    superblock: &Superblock,
+    published: &Catalog,
+    segments: &Segments,
+    report: &mut OpenReport,
+) -> Result<()> {
+    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
+    report.strange_files = listing.strange;
+    let mut named: BTreeSet<FileId> = segments.all().into_iter().map(|(id, _)| id).collect();
+    named.extend(superblock.prepared.iter().chain(&superblock.reserves));
+    for (key, _) in published.scan(Keyspace::Segment, &[], None, usize::MAX)? {
+        named.extend(segment_of_key(&key).ok());
+    }
+    let mut destroyed = false;
+    for name in listing.names {
+        let id = segment::parse_name(&name, "segment-").or_else(|| segment::parse_name(&name, "reserve-"));
+        let ours = match (id, manifest::parse_name(&name)) {
+            (Some(id), _) => Some(!named.contains(&id) && id < superblock.ceiling_file),
+            (None, Some(generation)) => Some(generation != superblock.manifest.0 && generation < superblock.ceiling_generation),
+            (None, None) => None,
+        };
+        match ours {
+            Some(true) if report.problems.is_empty() => {
+                destroy(disk, &name)?;
+                report.destroyed_files.push(name.to_string());
+                destroyed = true;
+            }
+            None if name.as_str() != "LOCK" && name.as_str() != "superblock" => {
+                report.strange_files.push(name.to_string());
+            }
+            _ => {}
+        }
+    }
+    if destroyed { writer::sync_dir(disk) } else { Ok(()) }
+}

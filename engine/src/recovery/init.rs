@@ -1,0 +1,219 @@
+//! Making a store.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    canary::{self, Canary},
+    clock::Clock,
+    digest::{ScopeKind, StoreKeys, chain_next, chain_root},
+    disk::{self, Disk, OpenOptions},
+    entropy::{self, Entropy},
+    error::{Error, Kind, Result},
+    format::{
+        commit::{Commit, Edit},
+        frame::{FrameDraft, FrameKind, FrameSalt},
+        keyspace::{Keyspace, tenant_key},
+        manifest::{Lane, Manifest, ManifestSegment, SegmentState, Tenant},
+        segment_header::{self, SegmentHeader},
+        superblock::{Options, ReplayPosition, Superblock},
+        value::TenantValue,
+    },
+    ids::{Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber, Time},
+    limits::{CEILING_STEP, FRAMES_START},
+    log::{append::write_header, prepared::destroy},
+    manifest,
+    segment::{self, scanner::Scanner, writer},
+    superblock::{self, Root},
+};
+
+/// Name of the tenant that every store begins with.
+pub const DEFAULT_TENANT: &str = "default";
+/// Its number.
+pub const DEFAULT_TENANT_NUMBER: TenantNumber = TenantNumber(1);
+
+/// What a directory without a superblock is.
+enum Found {
+    /// Nothing of ours, or what an init left that did not finish.
+    Unfinished,
+    /// A store without its root.
+    Store(String),
+    /// Something else.
+    Foreign(String),
+}
+
+/// Error of an open that finds no superblock.
+pub fn no_superblock(disk: &dyn Disk) -> Error {
+    match look(disk) {
+        Ok(Found::Store(name)) => Error::corrupt(name, 0, "the superblock is missing beside files of a store"),
+        Ok(_) => Error::new(Kind::InvalidArgument, "there is no store here: make one with init"),
+        Err(error) => error,
+    }
+}
+
+fn look(disk: &dyn Disk) -> Result<Found> {
+    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
+    let first: BTreeSet<_> = manifest::names(1).into_iter().chain([segment::name(FileId(1)), superblock::name()]).collect();
+    if let Some(strange) = listing.strange.into_iter().next() {
+        return Ok(Found::Foreign(strange));
+    }
+    for name in &listing.names {
+        let ours = segment::parse_name(name, "segment-").is_some()
+            || segment::parse_name(name, "reserve-").is_some()
+            || manifest::parse_name(name).is_some();
+        if first.contains(name) || name.as_str() == "LOCK" {
+            continue;
+        }
+        let name = name.to_string();
+        return Ok(if ours { Found::Store(name) } else { Found::Foreign(name) });
+    }
+    if listing.names.contains(&segment::name(FileId(1))) && commits_of_first_segment(disk)? > 1 {
+        return Ok(Found::Store(segment::name(FileId(1)).to_string()));
+    }
+    Ok(Found::Unfinished)
+}
+
+/// Valid commit frames in segment 1, whose header gives the store's uuid; counts no further than two.
+fn commits_of_first_segment(disk: &dyn Disk) -> Result<u64> {
+    let id = FileId(1);
+    let name = segment::name(id);
+    let file = segment::open(disk, id, OpenOptions::READ)?;
+    let mut bytes = [0; segment_header::LEN];
+    for copy in 0..segment_header::COPIES {
+        let offset = u64::from(copy) * segment_header::LEN as u64;
+        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, &name, "read a segment header"))?;
+        let uuid = segment_header::uuid_of(&bytes);
+        let Ok(header) = SegmentHeader::decode(&bytes, uuid, id, copy) else { continue };
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
+        let mut scanner = Scanner::new(&*file, &name, FrameSalt::new(uuid, header.epoch));
+        let (mut at, mut commits) = (FRAMES_START, 0);
+        while let Some(next) = scanner.next_valid(at, len)? {
+            let (frame, _) = scanner.header_at(next)?.expect("a valid header was found here");
+            commits += u64::from(frame.kind == FrameKind::Commit);
+            if commits > 1 {
+                break;
+            }
+            at = next + frame.frame_len();
+        }
+        return Ok(commits);
+    }
+    Ok(0)
+}
+
+/// Makes a store in an empty directory, or over an init that did not finish. The superblock comes last: without it there is no
+/// store.
+pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: Options) -> Result<StoreUuid> {
+    options.check().map_err(|what| Error::new(Kind::InvalidArgument, what))?;
+    match superblock::read(disk) {
+        Ok(None) => {}
+        Ok(Some(_)) => return Err(Error::new(Kind::InvalidArgument, "there is a store here already")),
+        Err(error) => return Err(error),
+    }
+    match look(disk)? {
+        Found::Unfinished => clear(disk)?,
+        Found::Store(name) => return Err(Error::corrupt(name, 0, "the superblock is missing beside files of a store")),
+        Found::Foreign(_) => return Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
+    }
+    let now = clock.wall();
+    let uuid = StoreUuid(entropy::random(entropy)?);
+    let secret = entropy::random(entropy)?;
+    let epoch = Epoch(entropy::random(entropy)?);
+    first_segment(disk, uuid, epoch, &secret, options, now)?;
+    let manifest = Manifest {
+        uuid,
+        generation: 1,
+        tenants: vec![Tenant { number: DEFAULT_TENANT_NUMBER, key: entropy::random(entropy)? }],
+        segments: vec![ManifestSegment { id: FileId(1), epoch, lane: Lane::Log, state: SegmentState::Active, end: 0 }],
+    };
+    let replay = ReplayPosition {
+        segment: FileId(1),
+        epoch,
+        offset: FRAMES_START,
+        lsn: Lsn::FIRST,
+        chain: chain_root(uuid),
+    };
+    let mut superblock = Superblock {
+        sequence: 1,
+        uuid,
+        created_at: now,
+        options,
+        secret,
+        incarnation: 1,
+        manifest: (1, 0, [0; 32]),
+        replay,
+        log_head: (FileId(1), epoch),
+        clean: None,
+        ceiling_file: FileId(CEILING_STEP),
+        ceiling_generation: 2,
+        ceiling_tenant: 2,
+        prepared: Vec::new(),
+        reserves: Vec::new(),
+        ledger_places: Vec::new(),
+    };
+    let bytes = manifest.encode();
+    superblock.manifest = (1, bytes.len() as u64, crate::digest::file_digest(&bytes));
+    if canary::sings(Canary::SuperblockFirst) {
+        Root::create(disk, &superblock)?;
+        manifest::write(disk, &manifest)?;
+        writer::sync_dir(disk)?;
+        return Ok(uuid);
+    }
+    manifest::write(disk, &manifest)?;
+    writer::sync_dir(disk)?;
+    Root::create(disk, &superblock)?;
+    Ok(uuid)
+}
+
+/// Removes what an unfinished init left.
+fn clear(disk: &dyn Disk) -> Result<()> {
+    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
+    for name in listing.names.iter().filter(|name| name.as_str() != "LOCK") {
+        destroy(disk, name)?;
+    }
+    writer::sync_dir(disk)
+}
+
+/// Segment 1 with the commit that makes the default tenant.
+fn first_segment(
+    disk: &dyn Disk,
+    uuid: StoreUuid,
+    epoch: Epoch,
+    secret: &[u8; 32],
+    options: Options,
+    now: Time,
+) -> Result<()> {
+    let id = FileId(1);
+    let name = segment::name(id);
+    let chain = chain_root(uuid);
+    let file = writer::prepare(disk, id, options.log_segment_first)?;
+    let header = SegmentHeader {
+        uuid,
+        id,
+        epoch,
+        lane: Lane::Log,
+        capacity: options.log_segment_first,
+        first_lsn: Lsn::FIRST,
+        predecessor: None,
+        chain,
+    };
+    write_header(&*file, &header)?;
+    let tenant = StoreKeys::new(secret).scope(TenantNumber(0), ScopeKind::Tenant, DEFAULT_TENANT);
+    let value = TenantValue { number: DEFAULT_TENANT_NUMBER, created_at: now };
+    let commit = Commit {
+        synced_upto: Location { segment: id, offset: FRAMES_START },
+        hw: now,
+        requests: vec![vec![Edit::put(Keyspace::Tenant, tenant_key(tenant), value.encode())]],
+    };
+    let salt = FrameSalt::new(uuid, epoch);
+    let payload = commit.encode();
+    let mut bytes = Vec::new();
+    let first = FrameDraft::raw(FrameKind::Commit, chain.0, Lsn::FIRST.0, &payload);
+    let header = first.append_to(&mut bytes, &salt, FRAMES_START);
+    writer::write(&*file, &name, &bytes, FRAMES_START)?;
+    writer::sync(&*file, &name)?;
+    let chain = chain_next(chain, &header, &payload);
+    let offset = FRAMES_START + bytes.len() as u64;
+    let mut mark = Vec::new();
+    FrameDraft::raw(FrameKind::Mark, chain.0, Lsn::FIRST.plus(1).0, &[]).append_to(&mut mark, &salt, offset);
+    writer::write(&*file, &name, &mark, offset)?;
+    writer::sync(&*file, &name)
+}

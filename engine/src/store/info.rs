@@ -1,0 +1,115 @@
+//! Records as they are reported.
+
+use std::fmt;
+
+use super::AccountScope;
+use crate::{
+    format::{
+        artifact::{Artifact, Origin},
+        keyspace::{ListPlace, OwnerKind},
+    },
+    ids::{ArtifactId, Lsn, Sha256, Time},
+};
+
+/// State of an artifact, computed and not stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ArtifactState {
+    /// Readable, of its owner.
+    Owned,
+    /// Its time is over.
+    Expired,
+}
+
+impl ArtifactState {
+    /// Its stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// An artifact as it is reported.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArtifactInfo {
+    /// Its id.
+    pub id: ArtifactId,
+    /// Tenant, as the caller named it.
+    pub tenant: String,
+    /// Account, as the caller named it.
+    pub account: String,
+    /// What owns it.
+    pub owner_kind: OwnerKind,
+    /// The owner, as the caller named it.
+    pub owner_id: String,
+    /// Where the bytes came from.
+    pub origin: Origin,
+    /// File name.
+    pub name: String,
+    /// What the client says it is, or what its bytes say.
+    pub media_type: String,
+    /// What its bytes say.
+    pub detected_type: Option<String>,
+    /// Bytes.
+    pub size: u64,
+    /// Their SHA-256.
+    pub sha256: Sha256,
+    /// When it was put.
+    pub created_at: Time,
+    /// When it ends.
+    pub expires_at: Option<Time>,
+    /// Its state now.
+    pub state: ArtifactState,
+    /// Rises with each change of owner or expiry.
+    pub version: u64,
+}
+
+impl ArtifactInfo {
+    pub(super) fn new(scope: &AccountScope<'_>, artifact: Artifact, expired: bool) -> Self {
+        Self {
+            id: artifact.id,
+            tenant: scope.tenant.to_owned(),
+            account: scope.account.to_owned(),
+            owner_kind: artifact.owner.kind,
+            owner_id: scope.account.to_owned(),
+            origin: artifact.born.origin,
+            name: artifact.name,
+            media_type: artifact.media_type,
+            detected_type: Some(artifact.detected_type).filter(|t| !t.is_empty()),
+            size: artifact.size,
+            sha256: artifact.sha256,
+            created_at: artifact.born.time,
+            expires_at: artifact.expires_at,
+            state: if expired { ArtifactState::Expired } else { ArtifactState::Owned },
+            version: artifact.version,
+        }
+    }
+}
+
+/// Place in a list, to go on from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor(pub(super) ListPlace);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.0.attach_lsn.0, self.0.position)
+    }
+}
+
+impl Cursor {
+    /// Reads a cursor as [`Display`](fmt::Display) writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (lsn, position) = text.split_once('-')?;
+        Some(Self(ListPlace { attach_lsn: Lsn(lsn.parse().ok()?), position: position.parse().ok()? }))
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Default, Debug)]
+pub struct ListPage {
+    /// The artifacts.
+    pub artifacts: Vec<ArtifactInfo>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<Cursor>,
+}

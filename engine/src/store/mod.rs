@@ -1,0 +1,241 @@
+//! The public handle. It composes the floors below and holds no rules.
+
+use std::{io, path::Path};
+
+use crate::{
+    catalog::{Catalog, State as _},
+    clock::{Clock, OsClock},
+    commit::{Commit, Request},
+    digest::{ScopeKind, StoreKeys, TenantKeys},
+    disk::{Disk, LockGuard, os::OsDisk},
+    entropy::{Entropy, OsEntropy},
+    error::{Error, Kind, Result},
+    format::{
+        artifact::Artifact,
+        keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind, tenant_key},
+        manifest::Manifest,
+        superblock::Superblock,
+        value::TenantValue,
+    },
+    health::Health,
+    ids::{ArtifactId, Sha256, StoreUuid, TenantNumber, Time},
+    ingest::Ingest,
+    limits::LIST_PAGE_MAX,
+    ownership::names,
+    pins::Pins,
+    read::Reader,
+    recovery::{OpenReport, init::{DEFAULT_TENANT, DEFAULT_TENANT_NUMBER}},
+    segment::Segments,
+    sync::{Arc, RwLock},
+};
+
+mod info;
+mod open;
+mod options;
+mod stats;
+
+pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
+pub use options::{AccountScope, Get, InitOptions, OpenMode, OpenOptions, Put, PutReply};
+pub use stats::Stats;
+
+/// Everything through which a store reaches the world.
+#[derive(Clone)]
+pub struct World {
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl World {
+    /// An existing directory of the operating system, its clock and its randomness.
+    pub fn os(directory: &Path) -> io::Result<Self> {
+        Ok(Self { disk: Arc::new(OsDisk::open(directory)?), clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) })
+    }
+}
+
+/// An open store. Use it from as many threads as you like.
+///
+/// [`close`](Self::close) leaves it clean; dropping it is like a crash, from which the next open recovers.
+pub struct Store {
+    world: World,
+    superblock: Superblock,
+    manifest: Manifest,
+    keys: StoreKeys,
+    published: Arc<RwLock<Catalog>>,
+    segments: Arc<Segments>,
+    health: Arc<Health>,
+    report: OpenReport,
+    opened_hw: Time,
+    log_content: u64,
+    writing: Option<Writing>,
+    // Unlocks last: whoever waits for the lock must find everything else closed.
+    _lock: Box<dyn LockGuard>,
+}
+
+/// What a store has that takes writes.
+struct Writing {
+    commit: Arc<Commit>,
+    ingest: Ingest,
+}
+
+/// A tenant and an account of it, resolved.
+struct Scope {
+    account: AccountRef,
+    keys: TenantKeys,
+}
+
+impl Store {
+    /// The store's uuid.
+    pub const fn uuid(&self) -> StoreUuid {
+        self.superblock.uuid
+    }
+
+    /// What the open found and did.
+    pub const fn report(&self) -> &OpenReport {
+        &self.report
+    }
+
+    /// Stores the bytes of `source` as a new artifact of the account. They are durable when this returns; on any error nothing of
+    /// them can be seen.
+    pub fn put(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
+        let writing = self.writing()?;
+        let scope = self.scope(&put.scope)?;
+        writing.ingest.put(&self.keys, &scope.keys, scope.account, put, source)
+    }
+
+    /// One artifact's record.
+    pub fn stat(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<ArtifactInfo> {
+        let resolved = self.scope(scope)?;
+        let artifact = self.record(&resolved.account, id)?;
+        self.info(scope, artifact)
+    }
+
+    /// Up to `limit` (at most 1,000) readable artifacts that the account owns, in the order in which they came, behind `after`.
+    /// Holds the catalog for one page only.
+    pub fn list(&self, scope: &AccountScope<'_>, after: Option<Cursor>, limit: usize) -> Result<ListPage> {
+        let account = self.scope(scope)?.account;
+        let owner = Owner { kind: OwnerKind::Account, id: account.account.0 };
+        let limit = limit.clamp(1, LIST_PAGE_MAX);
+        let mut page = ListPage::default();
+        let mut after = after.map(|c| account.owner_key(owner, c.0));
+        loop {
+            let entries =
+                self.published.read().scan(Keyspace::ByOwner, &account.owner_prefix(owner), after.as_deref(), limit)?;
+            for (key, id) in &entries {
+                let id = ArtifactId(id.as_slice().try_into().map_err(|_| Error::new(Kind::Corrupt, "owner index value"))?);
+                let info = self.info(scope, self.record(&account, id)?)?;
+                if info.state == ArtifactState::Owned {
+                    page.artifacts.push(info);
+                }
+                let place = ListPlace::from_owner_key(key).map_err(|bad| Error::new(Kind::Corrupt, bad.what))?;
+                page.next = Some(Cursor(place));
+                if page.artifacts.len() == limit {
+                    return Ok(page);
+                }
+            }
+            if entries.len() < limit {
+                page.next = None;
+                return Ok(page);
+            }
+            after = entries.last().map(|(key, _)| key.clone());
+        }
+    }
+
+    /// Writes an artifact's verified bytes to `sink`. Whole reads of at most 16 MiB are verified before the first byte leaves; longer
+    /// ones, and ranges, chunk by chunk.
+    pub fn get(&self, scope: &AccountScope<'_>, id: ArtifactId, get: &Get, sink: &mut dyn io::Write) -> Result<ArtifactInfo> {
+        let resolved = self.scope(scope)?;
+        let artifact = self.record(&resolved.account, id)?;
+        let info = self.info(scope, artifact.clone())?;
+        if info.state == ArtifactState::Expired {
+            return Err(Error::new(Kind::Gone, "the artifact has expired").of_artifact(id));
+        }
+        if get.expect_sha256.is_some_and(|expected| expected != artifact.sha256) {
+            return Err(Error::new(Kind::DigestMismatch, "the artifact has another SHA-256").of_artifact(id));
+        }
+        let range = get.range.clone().unwrap_or(0..artifact.size);
+        if range.start > range.end || range.end > artifact.size {
+            return Err(Error::new(Kind::InvalidArgument, "the range is not within the artifact").of_artifact(id));
+        }
+        Reader::new(&self.published, &self.segments, &resolved.keys).read(&artifact, range, sink)?;
+        Ok(info)
+    }
+
+    /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that was open for reading has
+    /// nothing to do.
+    pub fn close(self) -> Result<()> {
+        match &self.writing {
+            Some(writing) if self.health.is_writable() => writing.commit.with_log(crate::log::Log::close),
+            _ => Ok(()),
+        }
+    }
+
+    fn writing(&self) -> Result<&Writing> {
+        self.health.check()?;
+        self.writing.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "the store is open for reading"))
+    }
+
+    /// Resolves what a caller names. An unknown tenant is refused; an account comes into being with its first write.
+    fn scope(&self, scope: &AccountScope<'_>) -> Result<Scope> {
+        names::check_id(scope.tenant)?;
+        names::check_id(scope.account)?;
+        let number = self.tenant_number(scope.tenant)?;
+        let tenant = self.manifest.tenants.iter().find(|t| t.number == number);
+        let tenant = tenant.ok_or_else(|| Error::new(Kind::Corrupt, "a tenant's key is not in the manifest"))?;
+        let account = self.keys.scope(number, ScopeKind::Account, scope.account);
+        Ok(Scope { account: AccountRef { tenant: number, account }, keys: TenantKeys::new(&tenant.key) })
+    }
+
+    fn tenant_number(&self, name: &str) -> Result<TenantNumber> {
+        let key = tenant_key(self.keys.scope(TenantNumber(0), ScopeKind::Tenant, name));
+        let value = self.published.read().get(Keyspace::Tenant, &key)?;
+        match value.map(|v| TenantValue::decode(&v)) {
+            Some(Ok(value)) => Ok(value.number),
+            Some(Err(bad)) => Err(Error::new(Kind::Corrupt, bad.what)),
+            // The first tenant is in every store; where the commit that says so is lost, its artifacts can still be read.
+            None if name == DEFAULT_TENANT && self.report.read_only.is_some() => Ok(DEFAULT_TENANT_NUMBER),
+            None => Err(Error::new(Kind::NotFound, "no such tenant")),
+        }
+    }
+
+    fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {
+        let artifact = self.published.read().artifact(account, id)?;
+        artifact.ok_or_else(|| Error::new(Kind::NotFound, "no such artifact in this scope"))
+    }
+
+    /// The later of engine time and wall clock: a clock that was set back revives nothing.
+    fn now(&self) -> Time {
+        self.hw().max(self.world.clock.wall())
+    }
+
+    fn hw(&self) -> Time {
+        self.writing.as_ref().map_or(self.opened_hw, |w| w.commit.hw())
+    }
+
+    /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody
+    /// who was told so sees it readable again, whatever the clock does.
+    fn info(&self, scope: &AccountScope<'_>, artifact: Artifact) -> Result<ArtifactInfo> {
+        let expired = artifact.expires_at.is_some_and(|at| self.now() >= at);
+        if let (true, Some(at), Some(writing)) = (expired, artifact.expires_at, &self.writing)
+            && writing.commit.hw() < at
+            && self.health.is_writable()
+        {
+            writing.commit.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced())?;
+        }
+        Ok(ArtifactInfo::new(scope, artifact, expired))
+    }
+}
+
+/// What a caller expects of a read.
+impl Get {
+    /// The whole artifact.
+    pub const WHOLE: Self = Self { range: None, expect_sha256: None };
+
+    /// The whole artifact, if it has this SHA-256.
+    pub const fn expecting(sha256: Sha256) -> Self {
+        Self { range: None, expect_sha256: Some(sha256) }
+    }
+}

@@ -1,0 +1,101 @@
+//! Making and opening stores.
+
+use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
+use crate::{
+    commit::Commit,
+    digest::StoreKeys,
+    disk::{Lock, LockMode},
+    error::{Error, Kind, Result},
+    health::Health,
+    ids::StoreUuid,
+    ingest::{Ingest, IngestParts},
+    pins::Pins,
+    recovery::{self, finish, init},
+    sync::{Arc, RwLock},
+};
+
+impl Store {
+    /// Makes a store in an empty directory: 12 MiB of files with the default options.
+    pub fn init(world: &World, options: &InitOptions) -> Result<StoreUuid> {
+        let lock = lock(world, LockMode::Exclusive, "init")?;
+        let uuid = init::init(&*world.disk, &*world.clock, &*world.entropy, options.options)?;
+        // The first open prepares the next log segment and the reserve.
+        Self::open_locked(world.clone(), OpenMode::Write, lock)?.close()?;
+        Ok(uuid)
+    }
+
+    /// Opens a store. After a crash this takes as long as reading the log's headers and commits.
+    ///
+    /// `LOCKED`: somebody else has it. `CORRUPT`: its root is damaged beyond its copies. Other damage is in
+    /// [`report`](Self::report); where commits are lost the store opens, and takes no writes.
+    pub fn open(world: World, options: &OpenOptions) -> Result<Self> {
+        let mode = match options.mode {
+            OpenMode::Write => LockMode::Exclusive,
+            OpenMode::Read => LockMode::Shared,
+        };
+        let lock = lock(&world, mode, &options.holder)?;
+        Self::open_locked(world, options.mode, lock)
+    }
+
+    fn open_locked(world: World, mode: OpenMode, lock: Box<dyn crate::disk::LockGuard>) -> Result<Self> {
+        let mut rebuilt = recovery::rebuild(&world.disk)?;
+        let health = Arc::new(Health::default());
+        let taken = match mode {
+            OpenMode::Write => recovery::adopt::take_over(&world.disk, &world.entropy, &health, &mut rebuilt)?,
+            OpenMode::Read => {
+                health.make_read_only();
+                None
+            }
+        };
+        let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
+        let published = Arc::new(RwLock::new(catalog));
+        let keys = StoreKeys::new(&superblock.secret);
+        let writing = match taken {
+            None => None,
+            Some((log, root)) => {
+                let commit =
+                    Commit::new(log, Arc::clone(&published), hw, Arc::clone(&health), Arc::clone(&world.clock));
+                let commit = Arc::new(commit);
+                finish::tidy(&*world.disk, &superblock, &published, &commit, &mut report)?;
+                finish::destroy_unnamed(&*world.disk, &root.current(), &published.read(), &segments, &mut report)?;
+                // Without room for a prepared segment the store goes on: the next group tries again.
+                let _ = commit.with_log(crate::log::Log::settle);
+                health.check()?;
+                let ingest = Ingest::new(IngestParts {
+                    disk: Arc::clone(&world.disk),
+                    clock: Arc::clone(&world.clock),
+                    entropy: Arc::clone(&world.entropy),
+                    commit: Arc::clone(&commit),
+                    published: Arc::clone(&published),
+                    segments: Arc::clone(&segments),
+                    pins: Arc::new(Pins::default()),
+                    root,
+                    health: Arc::clone(&health),
+                });
+                Some(Writing { commit, ingest })
+            }
+        };
+        Ok(Self {
+            world,
+            superblock,
+            manifest,
+            keys,
+            published,
+            segments,
+            health,
+            report,
+            opened_hw: hw,
+            log_content: found.content_bytes,
+            writing,
+            _lock: lock,
+        })
+    }
+}
+
+fn lock(world: &World, mode: LockMode, holder: &str) -> Result<Box<dyn crate::disk::LockGuard>> {
+    match world.disk.lock(mode, holder).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
+        Lock::Held(guard) => Ok(guard),
+        Lock::Busy(by) if by.is_empty() => Err(Error::new(Kind::Locked, "the store is in use by readers")),
+        Lock::Busy(by) => Err(Error::new(Kind::Locked, format!("the store is in use by {by}"))),
+    }
+}
