@@ -30,3 +30,9 @@ pub mod superblock;
 mod sync;
 
 pub use error::{Error, Kind, Place, Result};
+pub use ingest::{Put, PutReply, Tuning};
+pub use ownership::AccountScope;
+pub use recovery::{OpenReport, Problem};
+pub use store::{
+    ArtifactInfo, ArtifactState, Cursor, Get, InitOptions, ListPage, OpenMode, OpenOptions, Stats, Store, World,
+};

@@ -55,7 +55,8 @@ pub fn take_over(
         health: Arc::clone(health),
         entropy: Arc::clone(entropy),
     };
-    let Some(mut log) = take_tail(ground, spare, file, &mut rebuilt.found, &mut rebuilt.report, superblock.clean.is_some())?
+    let Some(mut log) =
+        take_tail(ground, spare, file, &mut rebuilt.found, &mut rebuilt.report, superblock.clean.is_some())?
     else {
         health.make_read_only();
         return Ok(None);

@@ -51,7 +51,9 @@ pub fn tidy(
     for (key, value) in published.read().scan(Keyspace::Upload, &[], None, usize::MAX)? {
         let (Ok(id), Ok(record)) = (<[u8; 16]>::try_from(key), Upload::decode(&value)) else { continue };
         if record.sha_state.is_none() {
-            commit.run(upload::abort_request(UploadId(id), &record))?;
+            let id = UploadId(id);
+            let abort = Request::new(upload::abort_len_max(&record), move |stage| Ok((upload::abort(stage, id)?, ())));
+            commit.run(abort.privileged())?;
             report.aborted_uploads += 1;
         }
     }
@@ -118,7 +120,9 @@ pub fn destroy_unnamed(
         let id = segment::parse_name(&name, "segment-").or_else(|| segment::parse_name(&name, "reserve-"));
         let ours = match (id, manifest::parse_name(&name)) {
             (Some(id), _) => Some(!named.contains(&id) && id < superblock.ceiling_file),
-            (None, Some(generation)) => Some(generation != superblock.manifest.0 && generation < superblock.ceiling_generation),
+            (None, Some(generation)) => {
+                Some(generation != superblock.manifest.0 && generation < superblock.ceiling_generation)
+            }
             (None, None) => None,
         };
         match ours {

@@ -38,7 +38,7 @@ enum Found {
     /// A store without its root.
     Store(String),
     /// Something else.
-    Foreign(String),
+    Foreign,
 }
 
 /// Error of an open that finds no superblock.
@@ -52,9 +52,10 @@ pub fn no_superblock(disk: &dyn Disk) -> Error {
 
 fn look(disk: &dyn Disk) -> Result<Found> {
     let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
-    let first: BTreeSet<_> = manifest::names(1).into_iter().chain([segment::name(FileId(1)), superblock::name()]).collect();
-    if let Some(strange) = listing.strange.into_iter().next() {
-        return Ok(Found::Foreign(strange));
+    let first: BTreeSet<_> =
+        manifest::names(1).into_iter().chain([segment::name(FileId(1)), superblock::name()]).collect();
+    if !listing.strange.is_empty() {
+        return Ok(Found::Foreign);
     }
     for name in &listing.names {
         let ours = segment::parse_name(name, "segment-").is_some()
@@ -63,8 +64,7 @@ fn look(disk: &dyn Disk) -> Result<Found> {
         if first.contains(name) || name.as_str() == "LOCK" {
             continue;
         }
-        let name = name.to_string();
-        return Ok(if ours { Found::Store(name) } else { Found::Foreign(name) });
+        return Ok(if ours { Found::Store(name.to_string()) } else { Found::Foreign });
     }
     if listing.names.contains(&segment::name(FileId(1))) && commits_of_first_segment(disk)? > 1 {
         return Ok(Found::Store(segment::name(FileId(1)).to_string()));
@@ -111,7 +111,7 @@ pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: 
     match look(disk)? {
         Found::Unfinished => clear(disk)?,
         Found::Store(name) => return Err(Error::corrupt(name, 0, "the superblock is missing beside files of a store")),
-        Found::Foreign(_) => return Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
+        Found::Foreign => return Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
     }
     let now = clock.wall();
     let uuid = StoreUuid(entropy::random(entropy)?);
@@ -124,13 +124,8 @@ pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: 
         tenants: vec![Tenant { number: DEFAULT_TENANT_NUMBER, key: entropy::random(entropy)? }],
         segments: vec![ManifestSegment { id: FileId(1), epoch, lane: Lane::Log, state: SegmentState::Active, end: 0 }],
     };
-    let replay = ReplayPosition {
-        segment: FileId(1),
-        epoch,
-        offset: FRAMES_START,
-        lsn: Lsn::FIRST,
-        chain: chain_root(uuid),
-    };
+    let replay =
+        ReplayPosition { segment: FileId(1), epoch, offset: FRAMES_START, lsn: Lsn::FIRST, chain: chain_root(uuid) };
     let mut superblock = Superblock {
         sequence: 1,
         uuid,

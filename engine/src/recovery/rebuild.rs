@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use super::init::{DEFAULT_TENANT, DEFAULT_TENANT_NUMBER};
 use crate::{
     catalog::{Catalog, State},
+    digest::{ScopeKind, StoreKeys},
     disk::{self, Disk, OpenOptions},
     error::{Error, Kind, Result},
     format::{
         commit::{Commit, Edit},
         frame::{FrameHeader, FrameSalt},
-        keyspace::{Keyspace, chunk_key, segment_of_key},
+        keyspace::{Keyspace, chunk_key, segment_of_key, tenant_key},
         manifest::Lane,
         superblock::Superblock,
-        value::{ChunkValue, SegmentValue},
+        value::{ChunkValue, SegmentValue, TenantValue},
     },
-    ids::{Epoch, FileId, Location, Lsn, Time},
+    ids::{Epoch, FileId, Location, Lsn, TenantNumber, Time},
     limits::{FRAME_ALIGN, FRAMES_START},
     log::replay::{Found, Visitor},
     segment::{self, Segments, reader, scanner::Scanner},
@@ -40,6 +42,7 @@ impl Rebuild {
     /// Takes the locations of chunks that no commit gives any more from the frames that are there, so that only the records of lost
     /// commits are lost. References are not to be trusted afterwards. O(frames of the store).
     pub(super) fn salvage(&mut self, disk: &Arc<dyn Disk>, superblock: &Superblock, found: &Found) -> Result<()> {
+        self.salvage_tenant(superblock)?;
         for link in &found.links {
             let salt = FrameSalt::new(superblock.uuid, link.header.epoch);
             let mut scanner = Scanner::new(&*link.file, &link.name, salt);
@@ -59,6 +62,17 @@ impl Rebuild {
             self.salvage_segment(&mut scanner, id, len)?;
         }
         Ok(())
+    }
+
+    /// The first tenant is in every store, also where the commit that says so is lost.
+    fn salvage_tenant(&mut self, superblock: &Superblock) -> Result<()> {
+        let key =
+            tenant_key(StoreKeys::new(&superblock.secret).scope(TenantNumber(0), ScopeKind::Tenant, DEFAULT_TENANT));
+        if self.catalog.get(Keyspace::Tenant, &key)?.is_some() {
+            return Ok(());
+        }
+        let value = TenantValue { number: DEFAULT_TENANT_NUMBER, created_at: superblock.created_at };
+        self.catalog.apply(&Edit::put(Keyspace::Tenant, key, value.encode()))
     }
 
     fn salvage_segment(&mut self, scanner: &mut Scanner<'_>, segment: FileId, end: u64) -> Result<()> {
@@ -130,7 +144,9 @@ impl Visitor for Rebuild {
     fn vouches(&mut self, commit: &Commit) -> Result<bool> {
         let mut bulk: BTreeMap<FileId, Epoch> = BTreeMap::new();
         for edit in commit.requests.iter().flatten().filter(|e| e.keyspace == Keyspace::Segment) {
-            if let (Ok(id), Some(Ok(value))) = (segment_of_key(&edit.key), edit.value.as_deref().map(SegmentValue::decode)) {
+            if let (Ok(id), Some(Ok(value))) =
+                (segment_of_key(&edit.key), edit.value.as_deref().map(SegmentValue::decode))
+            {
                 bulk.insert(id, value.epoch);
             }
         }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::AccountScope;
 use crate::{
     format::{
         artifact::{Artifact, Origin},
         keyspace::{ListPlace, OwnerKind},
     },
     ids::{ArtifactId, Lsn, Sha256, Time},
+    ownership::AccountScope,
 };
 
 /// State of an artifact, computed and not stored.

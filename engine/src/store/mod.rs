@@ -6,25 +6,21 @@ use crate::{
     catalog::{Catalog, State as _},
     clock::{Clock, OsClock},
     commit::{Commit, Request},
-    digest::{ScopeKind, StoreKeys, TenantKeys},
     disk::{Disk, LockGuard, os::OsDisk},
     entropy::{Entropy, OsEntropy},
     error::{Error, Kind, Result},
     format::{
         artifact::Artifact,
-        keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind, tenant_key},
-        manifest::Manifest,
+        keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind},
         superblock::Superblock,
-        value::TenantValue,
     },
     health::Health,
-    ids::{ArtifactId, Sha256, StoreUuid, TenantNumber, Time},
-    ingest::Ingest,
+    ids::{ArtifactId, Sha256, StoreUuid, Time},
+    ingest::{Ingest, Put, PutReply},
     limits::LIST_PAGE_MAX,
-    ownership::names,
-    pins::Pins,
+    ownership::{AccountScope, Door, artifact::is_readable},
     read::Reader,
-    recovery::{OpenReport, init::{DEFAULT_TENANT, DEFAULT_TENANT_NUMBER}},
+    recovery::OpenReport,
     segment::Segments,
     sync::{Arc, RwLock},
 };
@@ -35,7 +31,7 @@ mod options;
 mod stats;
 
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
-pub use options::{AccountScope, Get, InitOptions, OpenMode, OpenOptions, Put, PutReply};
+pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use stats::Stats;
 
 /// Everything through which a store reaches the world.
@@ -62,8 +58,8 @@ impl World {
 pub struct Store {
     world: World,
     superblock: Superblock,
-    manifest: Manifest,
-    keys: StoreKeys,
+    door: Arc<Door>,
+    reader: Reader,
     published: Arc<RwLock<Catalog>>,
     segments: Arc<Segments>,
     health: Arc<Health>,
@@ -81,12 +77,6 @@ struct Writing {
     ingest: Ingest,
 }
 
-/// A tenant and an account of it, resolved.
-struct Scope {
-    account: AccountRef,
-    keys: TenantKeys,
-}
-
 impl Store {
     /// The store's uuid.
     pub const fn uuid(&self) -> StoreUuid {
@@ -101,22 +91,19 @@ impl Store {
     /// Stores the bytes of `source` as a new artifact of the account. They are durable when this returns; on any error nothing of
     /// them can be seen.
     pub fn put(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
-        let writing = self.writing()?;
-        let scope = self.scope(&put.scope)?;
-        writing.ingest.put(&self.keys, &scope.keys, scope.account, put, source)
+        self.writing()?.ingest.put(put, source)
     }
 
     /// One artifact's record.
     pub fn stat(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<ArtifactInfo> {
-        let resolved = self.scope(scope)?;
-        let artifact = self.record(&resolved.account, id)?;
+        let artifact = self.record(&self.account(scope)?, id)?;
         self.info(scope, artifact)
     }
 
     /// Up to `limit` (at most 1,000) readable artifacts that the account owns, in the order in which they came, behind `after`.
     /// Holds the catalog for one page only.
     pub fn list(&self, scope: &AccountScope<'_>, after: Option<Cursor>, limit: usize) -> Result<ListPage> {
-        let account = self.scope(scope)?.account;
+        let account = self.account(scope)?;
         let owner = Owner { kind: OwnerKind::Account, id: account.account.0 };
         let limit = limit.clamp(1, LIST_PAGE_MAX);
         let mut page = ListPage::default();
@@ -125,7 +112,8 @@ impl Store {
             let entries =
                 self.published.read().scan(Keyspace::ByOwner, &account.owner_prefix(owner), after.as_deref(), limit)?;
             for (key, id) in &entries {
-                let id = ArtifactId(id.as_slice().try_into().map_err(|_| Error::new(Kind::Corrupt, "owner index value"))?);
+                let id =
+                    ArtifactId(id.as_slice().try_into().map_err(|_| Error::new(Kind::Corrupt, "owner index value"))?);
                 let info = self.info(scope, self.record(&account, id)?)?;
                 if info.state == ArtifactState::Owned {
                     page.artifacts.push(info);
@@ -146,9 +134,14 @@ impl Store {
 
     /// Writes an artifact's verified bytes to `sink`. Whole reads of at most 16 MiB are verified before the first byte leaves; longer
     /// ones, and ranges, chunk by chunk.
-    pub fn get(&self, scope: &AccountScope<'_>, id: ArtifactId, get: &Get, sink: &mut dyn io::Write) -> Result<ArtifactInfo> {
-        let resolved = self.scope(scope)?;
-        let artifact = self.record(&resolved.account, id)?;
+    pub fn get(
+        &self,
+        scope: &AccountScope<'_>,
+        id: ArtifactId,
+        get: &Get,
+        sink: &mut dyn io::Write,
+    ) -> Result<ArtifactInfo> {
+        let artifact = self.record(&self.account(scope)?, id)?;
         let info = self.info(scope, artifact.clone())?;
         if info.state == ArtifactState::Expired {
             return Err(Error::new(Kind::Gone, "the artifact has expired").of_artifact(id));
@@ -156,11 +149,7 @@ impl Store {
         if get.expect_sha256.is_some_and(|expected| expected != artifact.sha256) {
             return Err(Error::new(Kind::DigestMismatch, "the artifact has another SHA-256").of_artifact(id));
         }
-        let range = get.range.clone().unwrap_or(0..artifact.size);
-        if range.start > range.end || range.end > artifact.size {
-            return Err(Error::new(Kind::InvalidArgument, "the range is not within the artifact").of_artifact(id));
-        }
-        Reader::new(&self.published, &self.segments, &resolved.keys).read(&artifact, range, sink)?;
+        self.reader.read(&artifact, get.range.clone(), sink)?;
         Ok(info)
     }
 
@@ -178,27 +167,8 @@ impl Store {
         self.writing.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "the store is open for reading"))
     }
 
-    /// Resolves what a caller names. An unknown tenant is refused; an account comes into being with its first write.
-    fn scope(&self, scope: &AccountScope<'_>) -> Result<Scope> {
-        names::check_id(scope.tenant)?;
-        names::check_id(scope.account)?;
-        let number = self.tenant_number(scope.tenant)?;
-        let tenant = self.manifest.tenants.iter().find(|t| t.number == number);
-        let tenant = tenant.ok_or_else(|| Error::new(Kind::Corrupt, "a tenant's key is not in the manifest"))?;
-        let account = self.keys.scope(number, ScopeKind::Account, scope.account);
-        Ok(Scope { account: AccountRef { tenant: number, account }, keys: TenantKeys::new(&tenant.key) })
-    }
-
-    fn tenant_number(&self, name: &str) -> Result<TenantNumber> {
-        let key = tenant_key(self.keys.scope(TenantNumber(0), ScopeKind::Tenant, name));
-        let value = self.published.read().get(Keyspace::Tenant, &key)?;
-        match value.map(|v| TenantValue::decode(&v)) {
-            Some(Ok(value)) => Ok(value.number),
-            Some(Err(bad)) => Err(Error::new(Kind::Corrupt, bad.what)),
-            // The first tenant is in every store; where the commit that says so is lost, its artifacts can still be read.
-            None if name == DEFAULT_TENANT && self.report.read_only.is_some() => Ok(DEFAULT_TENANT_NUMBER),
-            None => Err(Error::new(Kind::NotFound, "no such tenant")),
-        }
+    fn account(&self, scope: &AccountScope<'_>) -> Result<AccountRef> {
+        self.door.account(&*self.published.read(), scope)
     }
 
     fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {
@@ -218,7 +188,7 @@ impl Store {
     /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody
     /// who was told so sees it readable again, whatever the clock does.
     fn info(&self, scope: &AccountScope<'_>, artifact: Artifact) -> Result<ArtifactInfo> {
-        let expired = artifact.expires_at.is_some_and(|at| self.now() >= at);
+        let expired = !is_readable(&artifact, self.now());
         if let (true, Some(at), Some(writing)) = (expired, artifact.expires_at, &self.writing)
             && writing.commit.hw() < at
             && self.health.is_writable()

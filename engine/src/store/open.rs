@@ -3,13 +3,14 @@
 use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
 use crate::{
     commit::Commit,
-    digest::StoreKeys,
     disk::{Lock, LockMode},
     error::{Error, Kind, Result},
     health::Health,
     ids::StoreUuid,
-    ingest::{Ingest, IngestParts},
+    ingest::{Ground, Ingest, Tuning},
+    ownership::Door,
     pins::Pins,
+    read::Reader,
     recovery::{self, finish, init},
     sync::{Arc, RwLock},
 };
@@ -20,7 +21,7 @@ impl Store {
         let lock = lock(world, LockMode::Exclusive, "init")?;
         let uuid = init::init(&*world.disk, &*world.clock, &*world.entropy, options.options)?;
         // The first open prepares the next log segment and the reserve.
-        Self::open_locked(world.clone(), OpenMode::Write, lock)?.close()?;
+        Self::open_locked(world.clone(), OpenMode::Write, Tuning::default(), lock)?.close()?;
         Ok(uuid)
     }
 
@@ -34,10 +35,15 @@ impl Store {
             OpenMode::Read => LockMode::Shared,
         };
         let lock = lock(&world, mode, &options.holder)?;
-        Self::open_locked(world, options.mode, lock)
+        Self::open_locked(world, options.mode, options.tuning, lock)
     }
 
-    fn open_locked(world: World, mode: OpenMode, lock: Box<dyn crate::disk::LockGuard>) -> Result<Self> {
+    fn open_locked(
+        world: World,
+        mode: OpenMode,
+        tuning: Tuning,
+        lock: Box<dyn crate::disk::LockGuard>,
+    ) -> Result<Self> {
         let mut rebuilt = recovery::rebuild(&world.disk)?;
         let health = Arc::new(Health::default());
         let taken = match mode {
@@ -49,7 +55,8 @@ impl Store {
         };
         let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
         let published = Arc::new(RwLock::new(catalog));
-        let keys = StoreKeys::new(&superblock.secret);
+        let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
+        let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door));
         let writing = match taken {
             None => None,
             Some((log, root)) => {
@@ -61,25 +68,27 @@ impl Store {
                 // Without room for a prepared segment the store goes on: the next group tries again.
                 let _ = commit.with_log(crate::log::Log::settle);
                 health.check()?;
-                let ingest = Ingest::new(IngestParts {
+                let ground = Ground {
                     disk: Arc::clone(&world.disk),
                     clock: Arc::clone(&world.clock),
                     entropy: Arc::clone(&world.entropy),
                     commit: Arc::clone(&commit),
                     published: Arc::clone(&published),
                     segments: Arc::clone(&segments),
-                    pins: Arc::new(Pins::default()),
+                    pins: Pins::new(),
                     root,
                     health: Arc::clone(&health),
-                });
+                    door: Arc::clone(&door),
+                };
+                let ingest = Ingest::new(ground, tuning);
                 Some(Writing { commit, ingest })
             }
         };
         Ok(Self {
             world,
             superblock,
-            manifest,
-            keys,
+            door,
+            reader,
             published,
             segments,
             health,

@@ -46,7 +46,8 @@ impl Store {
             .filter_map(|(_, value)| SegmentValue::decode(value).ok())
             .map(|segment| segment.end.saturating_sub(FRAMES_START))
             .sum();
-        let log_bytes = self.writing.as_ref().map_or(self.log_content, |w| w.commit.with_log(|log| log.content_bytes()));
+        let log_bytes =
+            self.writing.as_ref().map_or(self.log_content, |w| w.commit.with_log(|log| log.content_bytes()));
         Ok(Stats {
             artifacts: usage.artifacts,
             blobs,
@@ -77,4 +78,3 @@ impl Store {
         Ok(sum)
     }
 }
-
