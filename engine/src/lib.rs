@@ -28,6 +28,7 @@ pub mod segment;
 pub mod store;
 pub mod superblock;
 mod sync;
+pub mod verify;
 
 pub use error::{Error, Kind, Place, Result};
 pub use ingest::{Put, PutReply, Tuning};
@@ -36,3 +37,4 @@ pub use recovery::{OpenReport, Problem};
 pub use store::{
     ArtifactInfo, ArtifactState, Cursor, Get, InitOptions, ListPage, OpenMode, OpenOptions, Stats, Store, World,
 };
+pub use verify::{VerifyOptions, VerifyReport};

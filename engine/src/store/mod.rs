@@ -23,6 +23,7 @@ use crate::{
     recovery::OpenReport,
     segment::Segments,
     sync::{Arc, RwLock},
+    verify::{self, VerifyOptions, VerifyReport},
 };
 
 mod info;
@@ -151,6 +152,11 @@ impl Store {
         }
         self.reader.read(&artifact, get.range.clone(), sink)?;
         Ok(info)
+    }
+
+    /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.
+    pub fn verify(world: &World, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        verify::verify(&world.disk, options, progress)
     }
 
     /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that was open for reading has

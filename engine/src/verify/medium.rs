@@ -1,0 +1,294 @@
+//! Files and frames: everything that can be checked without knowing what it means.
+
+use super::Run;
+use crate::{
+    catalog::State as _,
+    disk::{self, File, Name, OpenOptions},
+    error::{Error, Kind, Result},
+    format::{
+        frame::{FrameHeader, FrameKind, FrameSalt},
+        keyspace::{Keyspace, segment_of_key},
+        manifest::SegmentState,
+        seal::{FooterEntry, Seal, decode_footer},
+        superblock,
+        value::{ChunkValue, SegmentValue},
+    },
+    ids::{FileId, Location},
+    limits::{FRAME_ALIGN, FRAMES_START},
+    segment::{self, reader, scanner::Scanner},
+};
+
+/// A segment as the walk over its frames needs it.
+struct Extent<'a> {
+    id: FileId,
+    name: Name,
+    file: &'a dyn File,
+    salt: FrameSalt,
+    /// Where its frames end, footer and seal included.
+    end: u64,
+    /// Its last frames must be footer and seal.
+    sealed: bool,
+    /// Commit frames and marks were walked when the log was found.
+    log: bool,
+}
+
+impl Run<'_> {
+    pub(super) fn files(&mut self) -> Result<()> {
+        self.superblock()?;
+        let bulk = self.bulk_segments()?;
+        self.total = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end)).sum();
+        self.log()?;
+        for (id, value) in bulk {
+            self.bulk(id, &value)?;
+        }
+        self.spare_files()?;
+        self.unseen_chunks()
+    }
+
+    fn superblock(&mut self) -> Result<()> {
+        let name = crate::superblock::name();
+        let clean = self.rebuilt.superblock.clean.is_some();
+        if clean && crate::superblock::read(self.disk)?.is_some_and(|read| !read.all_agree && read.damaged.is_empty()) {
+            self.problem(&name, 0, "superblock copies differ in a store that was closed");
+        }
+        let file = disk::retry(|| self.disk.open(&name, OpenOptions::READ)).map_err(|e| Error::io(e, &name, "open"))?;
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
+        if len != superblock::FILE_LEN {
+            self.problem(&name, len.min(superblock::FILE_LEN), "superblock length");
+        }
+        Ok(())
+    }
+
+    fn bulk_segments(&self) -> Result<Vec<(FileId, SegmentValue)>> {
+        let entries = self.catalog.read().scan(Keyspace::Segment, &[], None, usize::MAX)?;
+        let bad = |bad: crate::format::Bad| Error::new(Kind::Corrupt, bad.what);
+        entries
+            .into_iter()
+            .map(|(key, value)| Ok((segment_of_key(&key).map_err(bad)?, SegmentValue::decode(&value).map_err(bad)?)))
+            .collect()
+    }
+
+    fn log(&mut self) -> Result<()> {
+        let rebuilt = self.rebuilt;
+        let newest = rebuilt.found.newest().header.id;
+        for link in &rebuilt.found.links {
+            let extent = Extent {
+                id: link.header.id,
+                name: link.name.clone(),
+                file: &*link.file,
+                salt: FrameSalt::new(link.header.uuid, link.header.epoch),
+                end: link.end,
+                sealed: link.seal.is_some(),
+                log: true,
+            };
+            self.frames(&extent)?;
+            let is_newest = link.header.id == newest;
+            if link.seal.is_some() {
+                self.zeros(&extent.name, extent.file, extent.end)?;
+            } else if is_newest && rebuilt.superblock.clean.is_some() {
+                self.zeros(&extent.name, extent.file, extent.end)?;
+                if link.len < link.header.capacity {
+                    self.problem(&extent.name, link.len, "the newest log segment is shorter than it was made");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bulk(&mut self, id: FileId, value: &SegmentValue) -> Result<()> {
+        let name = segment::name(id);
+        let file = match segment::open(self.disk, id, OpenOptions::READ) {
+            Ok(file) => file,
+            Err(e) if e.kind() == Kind::Corrupt => {
+                self.problem(&name, 0, "a segment is missing");
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        let header = segment::read_header(&*file, self.rebuilt.superblock.uuid, id)?;
+        for (offset, bad) in &header.damaged {
+            self.problem(&name, *offset, bad.what);
+        }
+        if header.header.is_some_and(|h| h.epoch != value.epoch) {
+            self.problem(&name, 0, "a segment of another epoch than its commit names");
+        }
+        let sealed = value.state == SegmentState::Sealed;
+        let salt = FrameSalt::new(self.rebuilt.superblock.uuid, value.epoch);
+        let extent = Extent { id, name, file: &*file, salt, end: value.end, sealed, log: false };
+        self.frames(&extent)?;
+        if sealed { self.zeros(&extent.name, &*file, value.end) } else { Ok(()) }
+    }
+
+    /// Walks every frame of a segment: headers, and the payloads that this verification looks at.
+    fn frames(&mut self, extent: &Extent<'_>) -> Result<()> {
+        let mut scanner = Scanner::new(extent.file, &extent.name, extent.salt);
+        let mut at = FRAMES_START;
+        let mut entries = Vec::new();
+        let mut footer = Vec::new();
+        let mut seal = None;
+        let mut whole = true;
+        while at < extent.end {
+            let Some((header, _)) = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= extent.end) else {
+                whole = false;
+                // Damage of the log was named when it was walked; it is only noted here, for the artifacts that it hits.
+                self.damaged.insert(Location { segment: extent.id, offset: at }, "an invalid frame");
+                if !extent.log {
+                    self.problem(&extent.name, at, "an invalid frame");
+                }
+                at = scanner.next_valid(at + FRAME_ALIGN, extent.end)?.unwrap_or(extent.end);
+                continue;
+            };
+            match header.kind {
+                FrameKind::Chunk | FrameKind::Page => {
+                    entries.push(FooterEntry::of(&header, at));
+                    self.content(extent, &header, at)?;
+                }
+                FrameKind::Footer | FrameKind::Seal | FrameKind::Padding => {
+                    match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
+                        None if extent.log && header.kind == FrameKind::Seal => {}
+                        None => {
+                            whole = false;
+                            self.problem(&extent.name, at, "frame payload checksum");
+                        }
+                        Some(frame) => match header.kind {
+                            FrameKind::Seal => seal = Seal::decode(frame.payload(), at).ok(),
+                            FrameKind::Footer => match decode_footer(frame.payload()) {
+                                Ok(part) => footer.extend(part),
+                                Err(bad) => self.problem(&extent.name, at, bad.what),
+                            },
+                            _ if frame.payload().iter().any(|b| *b != 0) => {
+                                self.problem(&extent.name, at, "padding that is not zero");
+                            }
+                            _ => {}
+                        },
+                    }
+                }
+                FrameKind::Commit | FrameKind::Mark => {}
+            }
+            self.did(header.frame_len());
+            at += header.frame_len();
+        }
+        if extent.sealed && whole {
+            self.closing(extent, entries, &footer, seal);
+        }
+        Ok(())
+    }
+
+    /// Footer and seal must say what the frames say.
+    fn closing(
+        &mut self,
+        extent: &Extent<'_>,
+        mut entries: Vec<FooterEntry>,
+        footer: &[FooterEntry],
+        seal: Option<Seal>,
+    ) {
+        let Some(seal) = seal.filter(|seal| seal.end == extent.end) else {
+            self.problem(&extent.name, extent.end, "a sealed segment does not end with its seal");
+            return;
+        };
+        entries.sort_unstable();
+        let bytes: u64 = entries.iter().map(|e| crate::format::frame::frame_len(u64::from(e.stored))).sum();
+        if entries != footer || seal.frames != entries.len() as u64 || seal.bytes != bytes {
+            self.problem(&extent.name, seal.footer, "the footer lists other frames than the segment has");
+        }
+    }
+
+    /// A chunk or page frame: is it the one that the catalog names, and, when deep, are its bytes what its id says?
+    fn content(&mut self, extent: &Extent<'_>, header: &FrameHeader, at: u64) -> Result<()> {
+        let location = Location { segment: extent.id, offset: at };
+        let entry = self.catalog.read().chunk(header.chunk_id())?;
+        if entry.is_some_and(|entry| entry.location == location && agrees(&entry, header)) {
+            self.confirmed += 1;
+        }
+        if !self.deep {
+            return Ok(());
+        }
+        let what = match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
+            None => Some("frame payload checksum"),
+            Some(frame) => match frame.into_raw() {
+                None => Some("a payload that does not decode"),
+                Some(raw) => {
+                    let keys = self.door.keys(header.tenant())?;
+                    let id = if header.kind == FrameKind::Page { keys.page(&raw) } else { keys.chunk(&raw) };
+                    (id != header.chunk_id()).then_some("bytes that are not those of their id")
+                }
+            },
+        };
+        if let Some(what) = what {
+            self.damaged.insert(location, what);
+            self.problem(&extent.name, at, what);
+        }
+        Ok(())
+    }
+
+    /// Chunk entries whose frame was not met by the walk.
+    fn unseen_chunks(&mut self) -> Result<()> {
+        let count = self.catalog.read().count(Keyspace::Chunk);
+        if self.confirmed == count {
+            return Ok(());
+        }
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let page = self.catalog.read().scan(Keyspace::Chunk, &[], after.as_deref(), 1000)?;
+            for (_, value) in &page {
+                let chunk = ChunkValue::decode(value).map_err(|bad| Error::new(Kind::Corrupt, bad.what))?;
+                self.unseen_chunk(&chunk)?;
+            }
+            match page.last() {
+                Some((key, _)) => after = Some(key.clone()),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn unseen_chunk(&mut self, chunk: &ChunkValue) -> Result<()> {
+        let Location { segment, offset } = chunk.location;
+        let name = segment::name(segment);
+        let header = match self.rebuilt.segments.file(segment) {
+            Ok(file) => reader::read_header(&*file.file, &name, &file.salt, offset)?,
+            Err(e) if e.kind() == Kind::Corrupt => None,
+            Err(e) => return Err(e),
+        };
+        if !header.is_some_and(|header| agrees(chunk, &header)) {
+            self.damaged.insert(chunk.location, "no frame of the chunk that the catalog names");
+            self.problem(&name, offset, "no frame of the chunk that the catalog names");
+        }
+        Ok(())
+    }
+
+    /// Prepared segments and reserves hold only zeros.
+    fn spare_files(&mut self) -> Result<()> {
+        let superblock = &self.rebuilt.superblock;
+        if superblock.clean.is_none() {
+            // A writer that did not end may have taken one of them already.
+            return Ok(());
+        }
+        let prepared = superblock.prepared.iter().map(|id| segment::name(*id));
+        let spare: Vec<Name> =
+            prepared.chain(superblock.reserves.iter().map(|id| segment::reserve_name(*id))).collect();
+        for name in spare {
+            match disk::retry(|| self.disk.open(&name, OpenOptions::READ)) {
+                Ok(file) => self.zeros(&name, &*file, 0)?,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => self.problem(&name, 0, "a file is missing"),
+                Err(e) => return Err(Error::io(e, &name, "open")),
+            }
+        }
+        Ok(())
+    }
+
+    fn zeros(&mut self, name: &Name, file: &dyn File, from: u64) -> Result<()> {
+        if let Some(at) = segment::first_non_zero(file, name, from)? {
+            self.problem(name, at, "a byte that should be zero");
+        }
+        Ok(())
+    }
+}
+
+/// True if an entry describes this frame.
+fn agrees(entry: &ChunkValue, header: &FrameHeader) -> bool {
+    entry.kind == header.kind
+        && entry.stored == header.stored
+        && entry.raw == header.raw
+        && entry.codec == header.codec
+        && entry.tenant == header.tenant()
+}
