@@ -31,6 +31,8 @@ use crate::disk::{
 const ZEROS: usize = 1 << 20;
 /// A holder's line that is longer was not written by a holder.
 const HOLDER_MAX: usize = 512;
+/// So often is a lock file tried that is gone from the directory once it is locked.
+const LOCK_TRIES: usize = 100;
 
 /// A directory of the operating system.
 pub struct OsDisk {
@@ -145,7 +147,7 @@ impl Disk for OsDisk {
             LockMode::Exclusive => (OFlags::RDWR | OFlags::CREATE, FlockOperation::NonBlockingLockExclusive),
             LockMode::Shared => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),
         };
-        loop {
+        for _ in 0..LOCK_TRIES {
             let fd = match self.open_regular(&name, flags) {
                 Ok(fd) => fd,
                 // No writer was ever here, or the filesystem is read-only and none can be.
@@ -159,8 +161,9 @@ impl Disk for OsDisk {
                 Ok(()) => {
                     let file = OsFile { fd, direct: false };
                     if mode == LockMode::Exclusive {
-                        retry(|| file.set_len(0))?;
-                        write_all(&file, format!("pid {}: {holder}\n", getpid()).as_bytes(), 0)?;
+                        // Only for people to read: a full disk must not keep the store from being opened and emptied.
+                        let text = format!("pid {}: {holder}\n", getpid());
+                        let _ = retry(|| file.set_len(0)).and_then(|()| write_all(&file, text.as_bytes(), 0));
                     }
                     return Ok(Lock::Held(Box::new(OsLock { file: Some(file), mode })));
                 }
@@ -168,6 +171,8 @@ impl Disk for OsDisk {
                 Err(error) => return Err(error.into()),
             }
         }
+        // Somebody removes the file as fast as it is made; whoever that is has it.
+        Ok(Lock::Busy(String::new()))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

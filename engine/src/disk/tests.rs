@@ -72,6 +72,7 @@ conformance! {
     direct_writes_are_aligned_and_direct_reads_need_not_be
     one_writer_or_many_readers_hold_the_lock
     a_reader_of_a_directory_without_a_lock_file_makes_none
+    a_lock_belongs_to_the_file_and_not_to_its_name
     offsets_beyond_every_file_are_errors
 }
 
@@ -237,6 +238,17 @@ fn a_reader_of_a_directory_without_a_lock_file_makes_none(disk: &dyn Disk) {
     let Lock::Held(guard) = disk.lock(LockMode::Shared, "reader").expect("asked") else { panic!("nobody holds it") };
     assert!(names(disk).is_empty());
     drop(guard);
+}
+
+fn a_lock_belongs_to_the_file_and_not_to_its_name(disk: &dyn Disk) {
+    let lock = || disk.lock(LockMode::Exclusive, "test").expect("asked");
+    let Lock::Held(first) = lock() else { panic!("nobody holds it") };
+    disk.unlink(&name("LOCK")).expect("removed");
+    let Lock::Held(second) = lock() else { panic!("nobody holds the new file") };
+    drop(first);
+    assert!(matches!(lock(), Lock::Busy(_)), "the first holder gave up its own file only");
+    drop(second);
+    assert!(matches!(lock(), Lock::Held(_)));
 }
 
 fn offsets_beyond_every_file_are_errors(disk: &dyn Disk) {

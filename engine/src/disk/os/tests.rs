@@ -141,6 +141,20 @@ fn a_lock_file_that_is_not_a_file_is_refused() {
 }
 
 #[test]
+fn a_lock_file_that_lost_its_name_is_known() {
+    let top = directory();
+    let disk = OsDisk::open(top.path()).expect("ours");
+    let open = || disk.open_regular(&name("LOCK"), OFlags::RDWR | OFlags::CREATE).expect("opened");
+    let old = open();
+    assert!(disk.is_still_lock(&old, &name("LOCK")).expect("asked"));
+    disk.unlink(&name("LOCK")).expect("removed");
+    assert!(!disk.is_still_lock(&old, &name("LOCK")).expect("asked"));
+    let new = open();
+    assert!(!disk.is_still_lock(&old, &name("LOCK")).expect("asked"));
+    assert!(disk.is_still_lock(&new, &name("LOCK")).expect("asked"));
+}
+
+#[test]
 fn a_moved_directory_is_still_the_same_disk() {
     let top = directory();
     let disk = OsDisk::create(top.path().join("store")).expect("created");

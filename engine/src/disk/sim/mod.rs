@@ -69,6 +69,7 @@ struct Inode {
     since_loss: Option<Vec<Op>>,
     named: bool,
     handles: u32,
+    lock: LockState,
 }
 
 struct State {
@@ -82,10 +83,10 @@ struct State {
     records: bool,
     random: Random,
     strange: Vec<String>,
-    lock: LockState,
     sync_fault: Option<SyncFault>,
 }
 
+/// Who holds a file locked. As on a real disk the lock is the file's and not the name's.
 #[derive(Default)]
 struct LockState {
     exclusive: bool,
@@ -118,7 +119,6 @@ impl SimDisk {
             records: true,
             random: Random::new(seed),
             strange: Vec::new(),
-            lock: LockState::default(),
             sync_fault: None,
         };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -313,18 +313,20 @@ impl Disk for SimDisk {
             (LockMode::Exclusive, Some(ino)) => (ino, true),
             (LockMode::Exclusive, None) => (state.create(&name), true),
         };
-        if state.lock.exclusive || (exclusive && state.lock.shared > 0) {
-            let text = state.inode(ino).live.to_vec();
+        let Inode { lock, live, .. } = state.inode(ino);
+        if lock.exclusive || (exclusive && lock.shared > 0) {
+            let text = live.to_vec();
             return Ok(Lock::Busy(String::from_utf8_lossy(&text).trim_end().to_owned()));
         }
         if exclusive {
-            state.lock.exclusive = true;
-            state.change(ino, |content| {
-                content.set_len(0);
-                content.write(0, format!("pid 1: {holder}\n").as_bytes());
-            });
+            lock.exclusive = true;
+            state.change(ino, |content| content.set_len(0));
+            // As on a real disk the text is not worth a refusal.
+            if state.room() > 0 {
+                state.change(ino, |content| content.write(0, format!("pid 1: {holder}\n").as_bytes()));
+            }
         } else {
-            state.lock.shared += 1;
+            lock.shared += 1;
         }
         state.record(Op::Lock { ino, name });
         state.inode(ino).handles += 1;
@@ -355,10 +357,10 @@ impl Drop for SimLock {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         if self.exclusive {
-            state.lock.exclusive = false;
+            state.inode(self.ino).lock.exclusive = false;
             state.change(self.ino, |content| content.set_len(0));
         } else {
-            state.lock.shared -= 1;
+            state.inode(self.ino).lock.shared -= 1;
         }
         state.inode(self.ino).handles -= 1;
         state.let_go(self.ino);

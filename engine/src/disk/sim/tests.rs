@@ -35,6 +35,15 @@ fn a_full_disk_takes_what_fits_and_overwrites_for_ever() {
 }
 
 #[test]
+fn a_full_disk_can_be_locked() {
+    let disk = SimDisk::new(1);
+    disk.set_capacity(0);
+    let Lock::Held(_guard) = disk.lock(LockMode::Exclusive, "test").expect("asked") else { panic!("nobody holds it") };
+    assert_eq!(disk.allocated(), 0);
+    assert!(matches!(disk.lock(LockMode::Shared, "test").expect("asked"), Lock::Busy(holder) if holder.is_empty()));
+}
+
+#[test]
 fn an_unlinked_file_takes_room_until_it_is_closed() {
     let disk = SimDisk::new(1);
     let file = create(&disk, "a");
