@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    canary::{self, Canary},
     disk::{self, Disk, File, Name, OpenOptions, SyncKind},
     error::{Error, Kind, Result},
     format::{
@@ -100,7 +101,8 @@ impl Root {
         let name = name();
         let file = disk::retry(|| disk.open(&name, OpenOptions::WRITE))
             .map_err(|e| Error::io(e, &name, "open the superblock"))?;
-        let next_file = superblock.ceiling_file.0;
+        let reused = canary::sings(Canary::FileIdReused);
+        let next_file = if reused { superblock.log_head.0.0 + 1 } else { superblock.ceiling_file.0 };
         Ok(Self { file, state: Mutex::new(State { superblock, next_file }), health })
     }
 

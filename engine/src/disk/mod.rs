@@ -16,7 +16,7 @@ mod tests;
 pub use buffer::AlignedBuffer;
 
 /// Unit in which a disk gives space out and takes it back, and of which direct I/O is a multiple.
-pub const BLOCK: u64 = 4096;
+pub use crate::limits::BLOCK;
 
 /// True for a range of whole blocks.
 fn is_block_range(offset: u64, len: u64) -> bool {

@@ -62,6 +62,9 @@ pub fn take_over(
         return Ok(None);
     };
     log.take_office(superblock.clean.is_none())?;
+    // All four copies were just written: one that a crash left half written, or that had rotted, is whole again.
+    let mended = crate::superblock::name().to_string();
+    rebuilt.report.problems.retain(|problem| problem.file.as_ref() != Some(&mended));
     if rebuilt.report.torn_bytes > 0 {
         shrink_torn(rebuilt.found.newest(), &**disk, log.tail().id)?;
     }

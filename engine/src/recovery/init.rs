@@ -23,7 +23,7 @@ use crate::{
     log::{append::write_header, prepared::destroy},
     manifest,
     segment::{self, scanner::Scanner, writer},
-    superblock::{self, Root},
+    superblock::{self, Root, SuperblockRead},
 };
 
 /// Name of the tenant that every store begins with.
@@ -39,6 +39,15 @@ enum Found {
     Store(String),
     /// Something else.
     Foreign,
+}
+
+/// The superblock, or `None` where an init has not finished it: a file in which no two copies agree, beside nothing but what init
+/// makes, was never the root of a store.
+pub fn read_superblock(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
+    match superblock::read(disk) {
+        Err(e) if e.kind() == Kind::Corrupt && matches!(look(disk)?, Found::Unfinished) => Ok(None),
+        result => result,
+    }
 }
 
 /// Error of an open that finds no superblock.
@@ -103,7 +112,7 @@ fn commits_of_first_segment(disk: &dyn Disk) -> Result<u64> {
 /// store.
 pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: Options) -> Result<StoreUuid> {
     options.check().map_err(|what| Error::new(Kind::InvalidArgument, what))?;
-    match superblock::read(disk) {
+    match read_superblock(disk) {
         Ok(None) => {}
         Ok(Some(_)) => return Err(Error::new(Kind::InvalidArgument, "there is a store here already")),
         Err(error) => return Err(error),

@@ -109,7 +109,7 @@ pub struct Rebuilt {
 
 /// Reads everything, writes nothing. O(length of the log).
 pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
-    let read = superblock::read(&**disk)?.ok_or_else(|| init::no_superblock(&**disk))?;
+    let read = init::read_superblock(&**disk)?.ok_or_else(|| init::no_superblock(&**disk))?;
     let superblock = read.superblock;
     let mut report = OpenReport::default();
     for (offset, bad) in &read.damaged {

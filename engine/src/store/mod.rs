@@ -30,6 +30,8 @@ mod info;
 mod open;
 mod options;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};

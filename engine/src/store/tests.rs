@@ -1,0 +1,332 @@
+//! Log, commit and recovery through the open store, on the simulated disk, with edits that are made by hand.
+
+use super::*;
+use crate::{
+    clock::ManualClock,
+    commit::Request,
+    disk::{
+        Name,
+        sim::{Budget, Crashes, Image, SimDisk},
+    },
+    entropy::SeededEntropy,
+    format::{commit::Edit, superblock::Options, value::AccountValue},
+    ids::{FileId, Lsn, ScopeHash, TenantNumber},
+    segment,
+};
+
+const SMALL: Options = Options {
+    chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },
+    log_segment_first: 16 << 10,
+    log_segment_max: 32 << 10,
+    bulk_segment: 64 << 10,
+    ..Options::DEFAULT
+};
+
+fn world(disk: &SimDisk) -> World {
+    World {
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(ManualClock::new(Time(1_000_000))),
+        entropy: Arc::new(SeededEntropy::new(7)),
+    }
+}
+
+fn new_store() -> SimDisk {
+    let disk = SimDisk::new(1);
+    Store::init(&world(&disk), &InitOptions { options: SMALL }).expect("a store is made");
+    disk
+}
+
+fn open(disk: &SimDisk) -> Result<Store> {
+    Store::open(world(disk), &OpenOptions::new(OpenMode::Write, "test"))
+}
+
+fn read_only(disk: &SimDisk) -> Result<Store> {
+    Store::open(world(disk), &OpenOptions::new(OpenMode::Read, "test"))
+}
+
+fn account(number: u64) -> AccountRef {
+    let mut hash = [0; 16];
+    hash[..8].copy_from_slice(&number.to_le_bytes());
+    AccountRef { tenant: TenantNumber(1), account: ScopeHash(hash) }
+}
+
+/// Commits a record of about `len` bytes under a number.
+fn commit(store: &Store, number: u64) -> Result<()> {
+    let writing = store.writing.as_ref().expect("open for writing");
+    writing.commit.run(Request::new(400, move |stage| {
+        let value = AccountValue { created_lsn: stage.lsn(), created_at: stage.now(), text: "a".repeat(100) };
+        Ok((vec![Edit::put(Keyspace::Account, account(number).key(), value.encode())], ()))
+    }))
+}
+
+/// The numbers that are there.
+fn numbers(store: &Store) -> Vec<u64> {
+    let entries = store.published.read().scan(Keyspace::Account, &[], None, usize::MAX).expect("in memory");
+    entries.iter().map(|(key, _)| u64::from_le_bytes(key[4..12].try_into().expect("8"))).collect()
+}
+
+fn verify_clean(disk: &SimDisk) {
+    let report =
+        Store::verify(&world(disk), &VerifyOptions { deep: true, refs: true }, &mut |_, _| {}).expect("verifies");
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    numbers
+}
+
+#[test]
+fn a_new_store_opens_verifies_and_closes_clean() {
+    let disk = new_store();
+    verify_clean(&disk);
+    let store = open(&disk).expect("opens");
+    assert_eq!(store.report().adopted_commits, 0);
+    assert_eq!(store.report().torn_bytes, 0);
+    store.close().expect("closes");
+    verify_clean(&disk);
+}
+
+#[test]
+fn commits_survive_close_drop_and_many_segments() {
+    let disk = new_store();
+    let mut expected = Vec::new();
+    for round in 0..6 {
+        let store = open(&disk).expect("opens");
+        assert_eq!(sorted(numbers(&store)), expected, "round {round}");
+        for n in 0..60 {
+            let number = round * 100 + n;
+            commit(&store, number).expect("commits");
+            expected.push(number);
+        }
+        if round % 2 == 0 {
+            store.close().expect("closes");
+            verify_clean(&disk);
+        }
+    }
+    let store = read_only(&disk).expect("opens");
+    assert_eq!(sorted(numbers(&store)), expected);
+    assert!(store.segments.all().len() > 3, "the log rolled");
+    assert!(store.report().problems.is_empty(), "{:?}", store.report().problems);
+}
+
+#[test]
+fn a_read_only_open_writes_nothing() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    commit(&store, 1).expect("commits");
+    drop(store);
+    let before = disk.image().digest();
+    let store = read_only(&disk).expect("opens");
+    assert_eq!(numbers(&store), vec![1]);
+    assert_eq!(store.put_error(), Kind::ReadOnly);
+    drop(store);
+    assert_eq!(disk.image().digest(), before);
+}
+
+impl Store {
+    fn put_error(&self) -> Kind {
+        self.writing().err().map_or(Kind::Io, |e| e.kind())
+    }
+}
+
+#[test]
+fn a_second_writer_and_a_reader_beside_a_writer_are_told_who_has_the_store() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for result in [open(&disk), read_only(&disk)] {
+        let error = result.err().expect("locked");
+        assert_eq!(error.kind(), Kind::Locked);
+        assert!(error.message().contains("test"), "{error}");
+    }
+    drop(store);
+    let (first, second) = (read_only(&disk).expect("opens"), read_only(&disk).expect("opens too"));
+    assert_eq!(open(&disk).err().expect("locked").kind(), Kind::Locked);
+    drop((first, second));
+    open(&disk).expect("opens");
+}
+
+/// Every crash image of a run of commits: what was acknowledged is there, in order, and nothing else but whole groups.
+#[test]
+fn every_crash_image_of_commits_rolls_and_reopens_holds_what_was_acknowledged() {
+    let disk = SimDisk::from_image(&new_store().image(), 1);
+    let mut acked = 0;
+    for round in 0..3 {
+        let store = open(&disk).expect("opens");
+        for _ in 0..25 {
+            acked += 1;
+            commit(&store, acked).expect("commits");
+            disk.ack(acked);
+        }
+        if round == 1 {
+            store.close().expect("closes");
+        }
+    }
+    let log = disk.log();
+    let mut images = 0_u64;
+    let mut adopted = 0;
+    let mut torn = 0;
+    let budget = Budget::default();
+    let _ = Crashes::new(&log, 3, budget).for_each_image(log.indexes(), &mut |image, point| {
+        images += 1;
+        if images % 7 != 0 {
+            return std::ops::ControlFlow::Continue(());
+        }
+        let acked = log.acked_before(point.op_index).last().unwrap_or(0);
+        let disk = SimDisk::from_image(image, 5);
+        let store = open(&disk).unwrap_or_else(|e| panic!("{point}: {e}"));
+        let found = sorted(numbers(&store));
+        assert!(found.len() as u64 >= acked, "{point}: {} of {acked}", found.len());
+        assert_eq!(found, (1..=found.len() as u64).collect::<Vec<_>>(), "{point}");
+        assert!(store.report().problems.is_empty(), "{point}: {:?}", store.report());
+        adopted += store.report().adopted_commits;
+        torn += store.report().torn_bytes;
+        commit(&store, 1000).unwrap_or_else(|e| panic!("{point}: {e}"));
+        drop(store);
+        let again = open(&disk).unwrap_or_else(|e| panic!("{point}: {e}"));
+        assert_eq!(numbers(&again).len(), found.len() + 1, "{point}");
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(images > 5_000, "{images}");
+    assert!(adopted > 0 && torn > 0, "adopted {adopted}, torn {torn}");
+}
+
+fn flip_in_commit(image: &Image, number: u64) -> Image {
+    // The text of a number's record stands in its commit frame: find its key in segment 1.
+    let name = segment::name(FileId(1));
+    let bytes = image.read(&name).expect("segment 1");
+    let key = account(number).key();
+    let at = bytes.windows(key.len()).position(|w| w == key).expect("the commit is in segment 1");
+    let mut image = image.clone();
+    image.flip(&name, at as u64 * 8);
+    image
+}
+
+#[test]
+fn a_damaged_commit_among_synced_ones_opens_read_only_and_loses_itself_alone() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 1..=20 {
+        commit(&store, number).expect("commits");
+    }
+    store.close().expect("closes");
+    let disk = SimDisk::from_image(&flip_in_commit(&disk.image(), 7), 1);
+    let before = disk.image().digest();
+    let store = open(&disk).expect("opens");
+    assert!(store.report().read_only.is_some());
+    let expected: Vec<u64> = (1..=20).filter(|n| *n != 7).collect();
+    assert_eq!(sorted(numbers(&store)), expected);
+    drop(store);
+    assert_eq!(disk.image().digest(), before, "nothing is written over a damaged log");
+    let report = Store::verify(&world(&disk), &VerifyOptions::default(), &mut |_, _| {}).expect("verifies");
+    assert!(report.problems.iter().any(|p| p.file.as_deref() == Some("segment-1") && p.offset.is_some()));
+}
+
+#[test]
+fn the_last_commit_of_a_store_that_was_not_closed_is_witnessed_by_its_mark() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 1..=5 {
+        commit(&store, number).expect("commits");
+    }
+    drop(store);
+    let disk = SimDisk::from_image(&flip_in_commit(&disk.image(), 5), 1);
+    let store = open(&disk).expect("opens");
+    assert!(store.report().read_only.is_some(), "a damaged acknowledged commit is not an end of the log");
+}
+
+#[test]
+fn a_missing_log_segment_opens_read_only_and_is_named() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 1..=200 {
+        commit(&store, number).expect("commits");
+    }
+    let segments: Vec<Name> = store.segments.all().iter().map(|(id, _)| segment::name(*id)).collect();
+    assert!(segments.len() > 3);
+    store.close().expect("closes");
+    for missing in &segments {
+        let mut image = disk.image();
+        image.remove(missing);
+        let disk = SimDisk::from_image(&image, 1);
+        let store = open(&disk).expect("opens");
+        assert!(store.report().read_only.is_some(), "{missing}");
+        assert!(store.report().problems.iter().any(|p| p.file.as_deref() == Some(missing.as_str())), "{missing}");
+        assert!(!numbers(&store).is_empty(), "{missing}");
+    }
+}
+
+#[test]
+fn a_store_without_its_superblock_is_corrupt_and_init_leaves_it_alone() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    commit(&store, 1).expect("commits");
+    store.close().expect("closes");
+    let mut image = disk.image();
+    image.remove(&crate::superblock::name());
+    let disk = SimDisk::from_image(&image, 1);
+    assert_eq!(open(&disk).err().expect("no root").kind(), Kind::Corrupt);
+    let again = Store::init(&world(&disk), &InitOptions { options: SMALL });
+    assert_eq!(again.err().expect("refused").kind(), Kind::Corrupt);
+    assert_eq!(disk.image().digest(), image.digest());
+}
+
+#[test]
+fn every_crash_of_an_init_leaves_nothing_or_a_store() {
+    let disk = SimDisk::new(1);
+    Store::init(&world(&disk), &InitOptions { options: SMALL }).expect("a store is made");
+    let log = disk.log();
+    let (mut stores, mut unfinished) = (0, 0);
+    let _ = Crashes::new(&log, 3, Budget::default()).for_each_image(log.indexes(), &mut |image, point| {
+        let disk = SimDisk::from_image(image, 5);
+        match open(&disk) {
+            Ok(_) => stores += 1,
+            Err(e) => {
+                assert_eq!(e.kind(), Kind::InvalidArgument, "{point}: {e}");
+                Store::init(&world(&disk), &InitOptions { options: SMALL }).unwrap_or_else(|e| panic!("{point}: {e}"));
+                unfinished += 1;
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(stores > 0 && unfinished > 0, "{stores} {unfinished}");
+}
+
+#[test]
+fn a_full_disk_refuses_requests_and_lets_privileged_ones_pass() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    disk.set_capacity(disk.allocated());
+    let mut number = 0;
+    let error = loop {
+        number += 1;
+        if let Err(error) = commit(&store, number) {
+            break error;
+        }
+        assert!(number < 10_000, "the disk fills");
+    };
+    assert_eq!(error.kind(), Kind::NoSpace);
+    let writing = store.writing.as_ref().expect("open for writing");
+    let freed = Request::new(200, |_| Ok((vec![Edit::delete(Keyspace::Account, account(1).key())], ())));
+    writing.commit.run(freed.privileged()).expect("the reserve makes room");
+    assert!(!numbers(&store).contains(&1));
+    disk.set_capacity(u64::MAX);
+    for _ in 0..100 {
+        commit(&store, number).expect("space is back");
+    }
+    store.close().expect("closes");
+    verify_clean(&disk);
+}
+
+#[test]
+fn lsns_rise_across_reopens() {
+    let disk = new_store();
+    let mut last = Lsn::NONE;
+    for _ in 0..4 {
+        let store = open(&disk).expect("opens");
+        commit(&store, 1).expect("commits");
+        let lsn = store.writing.as_ref().expect("open for writing").commit.published_lsn();
+        assert!(lsn > last);
+        last = lsn;
+    }
+}
