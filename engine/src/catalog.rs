@@ -85,10 +85,12 @@ pub struct Usage {
     pub live_bytes: u64,
 }
 
+type Space = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
 /// The catalog.
 #[derive(Default)]
 pub struct Catalog {
-    spaces: BTreeMap<Keyspace, BTreeMap<Box<[u8]>, Box<[u8]>>>,
+    spaces: BTreeMap<Keyspace, Space>,
     usage: Usage,
     live_by_segment: BTreeMap<FileId, u64>,
 }

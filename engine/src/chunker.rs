@@ -1,4 +1,4 @@
-//! Cut points of a blob: gear hashing with normalised chunk sizes (FastCDC: Xia et al., IEEE TPDS 31:9, 2020). Cut points are
+//! Cut points of a blob: gear hashing with normalised chunk sizes (`FastCDC`: Xia et al., IEEE TPDS 31:9, 2020). Cut points are
 //! format (FORMAT.md section 11.2): another cut of the same bytes would end deduplication with what is stored.
 
 use std::sync::LazyLock;
@@ -81,7 +81,7 @@ mod tests {
 
     /// The text of FORMAT.md, word for word.
     fn cut_as_written(params: &ChunkParams, bytes: &[u8]) -> usize {
-        let bits = f64::from(params.avg).log2().round() as u32;
+        let bits = (0..32).find(|bits| 1 << bits == params.avg).expect("a power of two");
         if bytes.len() <= params.min as usize {
             return bytes.len();
         }

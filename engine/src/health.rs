@@ -45,9 +45,9 @@ impl Health {
     /// Lets the latch fall for an error of a write or sync that the log rests on, and gives the error back.
     pub fn fail(&self, error: Error) -> Error {
         if error.kind() == Kind::ReadOnly {
-            self.make_read_only()
+            self.make_read_only();
         } else {
-            self.poison()
+            self.poison();
         }
         error
     }

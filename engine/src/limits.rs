@@ -2,8 +2,12 @@
 
 /// Length of one header block, superblock copy and unit of alignment of bulk writes.
 pub const BLOCK: u64 = 4096;
+/// The same, as a length in memory.
+pub const BLOCK_LEN: usize = 4096;
 /// Frames stand at multiples of this.
 pub const FRAME_ALIGN: u64 = 64;
+/// The same, as a length in memory.
+pub const FRAME_ALIGN_LEN: usize = 64;
 /// A frame with its header and fill.
 pub const FRAME_LEN_MAX: u64 = 16 << 20;
 /// Where the frames of a segment begin: behind two copies of its header.
@@ -70,6 +74,7 @@ pub const SEGMENT_LEN_MIN: u64 = 16 << 10;
 pub const SEGMENT_LEN_MAX: u64 = 1 << 40;
 
 const _: () = assert!(FRAME_LEN_MAX.is_multiple_of(FRAME_ALIGN) && BLOCK.is_multiple_of(FRAME_ALIGN));
+const _: () = assert!(BLOCK_LEN as u64 == BLOCK && FRAME_ALIGN_LEN as u64 == FRAME_ALIGN);
 const _: () = assert!((CHUNK_LEN_MAX as u64) < FRAME_LEN_MAX);
 const _: () = assert!((FOOTER_ENTRIES_MAX as u64) * 56 + 128 < FRAME_LEN_MAX);
 const _: () = assert!(SMALL_STREAM_MAX < GROUP_FRAME_BYTES);

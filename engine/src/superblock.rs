@@ -48,12 +48,12 @@ pub fn read(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
         blank &= bytes.iter().all(|b| *b == 0);
         copies.push((offset, Superblock::decode(&bytes, copy)));
     }
-    if blank { Ok(None) } else { choose(copies).map(Some) }
+    if blank { Ok(None) } else { choose(&copies).map(Some) }
 }
 
 /// The highest sequence at which two copies agree. "The highest sequence" alone would take a first write of a pair whose sync
 /// was never waited for.
-fn choose(copies: Vec<(u64, Result<Superblock, Bad>)>) -> Result<SuperblockRead> {
+fn choose(copies: &[(u64, Result<Superblock, Bad>)]) -> Result<SuperblockRead> {
     let name = name();
     if let Some((offset, Err(bad))) = copies.iter().find(|(_, copy)| copy.as_ref().is_err_and(|bad| bad.newer)) {
         return Err(Error::new(Kind::Version, bad.what).at(&name, *offset));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_highest_sequence_that_two_copies_share_counts() {
-        let chosen = |c| choose(copies(c)).map(|read| read.superblock.sequence).ok();
+        let chosen = |c| choose(&copies(c)).map(|read| read.superblock.sequence).ok();
         assert_eq!(chosen([Some(5), Some(5), Some(4), Some(4)]), Some(5));
         assert_eq!(chosen([Some(5), None, Some(4), Some(4)]), Some(4));
         assert_eq!(chosen([Some(5), Some(5), None, Some(4)]), Some(5));
@@ -186,6 +186,6 @@ mod tests {
         if let (_, Ok(copy)) = &mut copies[1] {
             copy.incarnation = 9;
         }
-        assert!(choose(copies).is_err());
+        assert!(choose(&copies).is_err());
     }
 }

@@ -100,7 +100,7 @@ impl Commit {
         if group.is_empty() {
             return;
         }
-        let result = self.health.check().and_then(|()| self.make_room(writer, &mut group, bounds));
+        let result = self.health.check().and_then(|()| Self::make_room(writer, &mut group, bounds));
         let written = result.and_then(|()| self.commit_group(writer, &mut group));
         for pending in &mut group {
             pending.settle(written.as_ref().err());
@@ -111,7 +111,7 @@ impl Commit {
     }
 
     /// Finds room in the log. On a full disk the requests that may use the reserve go on alone.
-    fn make_room(&self, writer: &mut Writer, group: &mut Vec<Box<dyn Pending>>, bounds: Bounds) -> Result<()> {
+    fn make_room(writer: &mut Writer, group: &mut Vec<Box<dyn Pending>>, bounds: Bounds) -> Result<()> {
         let privileged = group.iter().all(|pending| pending.is_privileged());
         let error = match writer.log.make_room(bounds, privileged) {
             Err(error) if error.kind() == Kind::NoSpace && !privileged => error,

@@ -10,7 +10,7 @@ use crate::{
     checksum::crc,
     codec::Codec,
     ids::{ChunkId, Epoch, StoreUuid, TenantNumber},
-    limits::{CHUNK_LEN_MAX, FRAME_ALIGN, FRAME_LEN_MAX},
+    limits::{CHUNK_LEN_MAX, FRAME_ALIGN, FRAME_ALIGN_LEN, FRAME_LEN_MAX},
 };
 
 /// Length of a header.
@@ -216,9 +216,9 @@ impl FrameDraft<'_> {
 
     /// The zeros behind the payload.
     pub const fn fill(&self) -> &'static [u8] {
-        const ZEROS: [u8; FRAME_ALIGN as usize] = [0; FRAME_ALIGN as usize];
+        const ZEROS: [u8; FRAME_ALIGN_LEN] = [0; FRAME_ALIGN_LEN];
         let len = self.payload.len();
-        ZEROS.split_at(len.next_multiple_of(FRAME_ALIGN as usize) - len).0
+        ZEROS.split_at(len.next_multiple_of(FRAME_ALIGN_LEN) - len).0
     }
 
     /// The header of the frame at `offset`.
@@ -270,7 +270,7 @@ mod tests {
             assert_eq!(bytes.len() % 64, 0);
             let header = decode(&bytes, 8192).expect("valid");
             assert_eq!(header.stored as usize, len);
-            assert_eq!(header.frame_len() as usize, bytes.len());
+            assert_eq!(header.frame_len(), bytes.len() as u64);
             assert!(header.payload_is_good(&bytes[64..], &salt(), 8192));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no keys but those that are passed in. Every byte is hostile until it was checked.
 
-#![deny(clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub mod artifact;
 pub mod commit;

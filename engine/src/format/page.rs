@@ -26,7 +26,7 @@ impl PageEntry {
     /// True if a page that has `count` entries with this one as its last ends here.
     pub fn ends_page(&self, count: usize) -> bool {
         let [first, second, ..] = self.id.0;
-        count >= PAGE_ENTRIES_MAX || (count >= 2 && u16::from_le_bytes([first, second]) & 0x1ff == 0)
+        count >= PAGE_ENTRIES_MAX || (count >= 2 && u16::from_le_bytes([first, second]).trailing_zeros() >= 9)
     }
 
     /// Appends the entry.

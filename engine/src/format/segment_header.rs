@@ -8,11 +8,11 @@ use super::{
 use crate::{
     checksum::crc,
     ids::{ChainHash, Epoch, FileId, Lsn, StoreUuid},
-    limits::{BLOCK, FILE_ID_MAX, FRAMES_START},
+    limits::{BLOCK_LEN, FILE_ID_MAX, FRAMES_START},
 };
 
 /// Length of one copy.
-pub const LEN: usize = BLOCK as usize;
+pub const LEN: usize = BLOCK_LEN;
 /// Copies, at 0 and behind it.
 pub const COPIES: u32 = 2;
 const MAGIC: &[u8; 8] = b"HFSEGMNT";

@@ -10,7 +10,7 @@ use crate::{
     codec::Compression,
     ids::{ChainHash, Epoch, FileId, Lsn, StoreUuid, Time},
     limits::{
-        BLOCK, FILE_ID_MAX, FRAMES_START, LEDGER_PLACES_MAX, PREPARED_MAX, RESERVES_MAX, SEGMENT_LEN_MAX,
+        BLOCK, BLOCK_LEN, FILE_ID_MAX, FRAMES_START, LEDGER_PLACES_MAX, PREPARED_MAX, RESERVES_MAX, SEGMENT_LEN_MAX,
         SEGMENT_LEN_MIN,
     },
 };
@@ -20,7 +20,7 @@ pub const COPIES: u32 = 4;
 /// Length of the file.
 pub const FILE_LEN: u64 = BLOCK * COPIES as u64;
 /// Length of one copy.
-pub const LEN: usize = BLOCK as usize;
+pub const LEN: usize = BLOCK_LEN;
 const MAGIC: &[u8; 8] = b"HOLDFAST";
 const PLACE_LEN: usize = 256;
 

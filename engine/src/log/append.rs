@@ -73,7 +73,7 @@ pub struct Log {
     salt: FrameSalt,
     /// How far the newest segment is known to be synced.
     synced: u64,
-    /// The superblock's log_head names an older segment.
+    /// The superblock's `log_head` names an older segment.
     head_lags: bool,
     /// Bytes of chunk and page frames in all log segments.
     content_bytes: u64,

@@ -147,21 +147,20 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// From log_head back to the replay segment, in the order of the log. A segment that is missing, or whose header is, is a gap:
+    /// From `log_head` back to the replay segment, in the order of the log. A segment that is missing, or whose header is, is a gap:
     /// it is named, and the chain goes on with the newest one before it.
     fn backwards(&mut self) -> Result<Vec<Link>> {
         let mut links: Vec<Link> = Vec::new();
         let (mut id, mut epoch) = self.superblock.log_head;
         let mut seen = BTreeSet::new();
         loop {
-            let link = match self.open(id)?.filter(|link| link.header.epoch == epoch && seen.insert(id)) {
-                Some(link) => Some(link),
-                None => {
-                    let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
-                    self.lost.push(gap.clone());
-                    self.damage.push(gap);
-                    self.newest_before(links.last().map_or(Lsn(u64::MAX), |l| l.header.first_lsn))?
-                }
+            let link = if let Some(link) = self.open(id)?.filter(|link| link.header.epoch == epoch && seen.insert(id)) {
+                Some(link)
+            } else {
+                let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
+                self.lost.push(gap.clone());
+                self.damage.push(gap);
+                self.newest_before(links.last().map_or(Lsn(u64::MAX), |l| l.header.first_lsn))?
             };
             let Some(mut link) = link else { break };
             let successor = links.last().and_then(|next| next.header.predecessor);

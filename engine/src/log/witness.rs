@@ -34,7 +34,7 @@ pub fn highest(file: &dyn File, name: &Name, salt: FrameSalt, id: FileId, len: u
         at = offset + header.frame_len();
         match header.kind {
             FrameKind::Mark if header.payload_is_good(&[], &salt, offset) => {
-                witness.synced = witness.synced.max(offset)
+                witness.synced = witness.synced.max(offset);
             }
             FrameKind::Commit | FrameKind::Seal => {
                 let Some(frame) = reader::read_frame(file, name, &salt, offset)? else { continue };

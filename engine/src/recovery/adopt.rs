@@ -125,16 +125,12 @@ fn take_tail(
             Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?))
         }
         Err(e) if e.kind() == Kind::NoSpace => {
-            match writer::zero_and_sync(&*file, &newest.name, newest.end, newest.len.max(newest.end)) {
-                Ok(()) => {
-                    report.torn_bytes = 0;
-                    Ok(Some(Log::new(ground, spare, tail, file, content)))
-                }
-                Err(_) => {
-                    report.read_only = Some("the log's end is torn, and the disk has no room to go on".to_owned());
-                    Ok(None)
-                }
+            if writer::zero_and_sync(&*file, &newest.name, newest.end, newest.len.max(newest.end)).is_ok() {
+                report.torn_bytes = 0;
+                return Ok(Some(Log::new(ground, spare, tail, file, content)));
             }
+            report.read_only = Some("the log's end is torn, and the disk has no room to go on".to_owned());
+            Ok(None)
         }
         Err(e) => Err(e),
     }

@@ -40,7 +40,7 @@ pub struct Problem {
 
 impl Problem {
     /// Damage at a place.
-    pub fn damage(file: impl ToString, offset: u64, what: impl Into<String>) -> Self {
+    pub fn damage(file: impl std::fmt::Display, offset: u64, what: impl Into<String>) -> Self {
         Self {
             kind: Kind::Corrupt,
             what: what.into(),

@@ -15,7 +15,7 @@ use crate::{
         segment_header::SegmentHeader,
     },
     ids::{ChainHash, ChunkId, Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber},
-    limits::{BLOCK, BULK_WRITE, FRAMES_START},
+    limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
 };
 
 /// Makes a file of `len` zeros that are written and synced, with its name synced: a prepared log segment.
@@ -165,7 +165,7 @@ impl BulkWriter {
     pub fn flush(&mut self) -> Result<u64> {
         let gap = self.position().next_multiple_of(BLOCK) - self.position();
         if gap > 0 {
-            let zeros = [0; BLOCK as usize];
+            let zeros = [0; BLOCK_LEN];
             let payload = &zeros[..usize::try_from(gap).expect("below a block") - HEADER_LEN];
             let padding = FrameDraft::raw(FrameKind::Padding, [0; 32], 0, payload);
             let header = padding.header(&self.salt, self.position());
@@ -191,7 +191,7 @@ pub fn seal_bulk(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [
     debug_assert!(at.is_multiple_of(BLOCK) && at >= FRAMES_START);
     let bytes = closing_bytes(entries, salt, &Closing { at, synced_upto: at, log: None, successor: None });
     let end = at + bytes.len() as u64;
-    let mut aligned = AlignedBuffer::zeroed(bytes.len().next_multiple_of(BLOCK as usize));
+    let mut aligned = AlignedBuffer::zeroed(bytes.len().next_multiple_of(BLOCK_LEN));
     aligned.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
     write(file, name, aligned.as_slice(), at)?;
     disk::retry(|| file.set_len(end)).map_err(|e| Error::io(e, name, "cut a sealed segment"))?;

@@ -169,7 +169,7 @@ fn every_crash_image_of_commits_rolls_and_reopens_holds_what_was_acknowledged() 
     let budget = Budget::default();
     let _ = Crashes::new(&log, 3, budget).for_each_image(log.indexes(), &mut |image, point| {
         images += 1;
-        if images % 7 != 0 {
+        if !images.is_multiple_of(7) {
             return std::ops::ControlFlow::Continue(());
         }
         let acked = log.acked_before(point.op_index).last().unwrap_or(0);
@@ -267,7 +267,7 @@ fn a_store_without_its_superblock_is_corrupt_and_init_leaves_it_alone() {
     let disk = SimDisk::from_image(&image, 1);
     assert_eq!(open(&disk).err().expect("no root").kind(), Kind::Corrupt);
     let again = Store::init(&world(&disk), &InitOptions { options: SMALL });
-    assert_eq!(again.err().expect("refused").kind(), Kind::Corrupt);
+    assert_eq!(again.expect_err("refused").kind(), Kind::Corrupt);
     assert_eq!(disk.image().digest(), image.digest());
 }
 

@@ -108,7 +108,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn problem(&mut self, file: impl ToString, offset: u64, what: impl Into<String>) {
+    fn problem(&mut self, file: impl std::fmt::Display, offset: u64, what: impl Into<String>) {
         self.report.problems.push(Problem::damage(file, offset, what));
     }
 

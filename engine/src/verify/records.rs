@@ -19,6 +19,9 @@ use crate::{
     segment,
 };
 
+type Each<'a, S> = &'a mut dyn FnMut(&mut S, &[u8], &[u8]) -> Result<()>;
+type EachBlob<'a, S> = &'a mut dyn FnMut(&mut S, &[u8], BlobValue) -> Result<()>;
+
 /// Pages and chunks of recipes that were walked, so that what many blobs share is looked at once.
 #[derive(Default)]
 struct Walked {
@@ -55,7 +58,7 @@ impl Run<'_> {
     }
 
     /// Calls for each entry of a keyspace, holding the catalog for one page at a time.
-    fn each(&mut self, keyspace: Keyspace, call: &mut dyn FnMut(&mut Self, &[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn each(&mut self, keyspace: Keyspace, call: Each<'_, Self>) -> Result<()> {
         let mut after: Option<Vec<u8>> = None;
         loop {
             let page = self.catalog.read().scan(keyspace, &[], after.as_deref(), 1000)?;
@@ -192,7 +195,7 @@ impl Run<'_> {
     }
 
     /// The blob records.
-    pub(super) fn each_blob(&mut self, call: &mut dyn FnMut(&mut Self, &[u8], BlobValue) -> Result<()>) -> Result<()> {
+    pub(super) fn each_blob(&mut self, call: EachBlob<'_, Self>) -> Result<()> {
         self.each(Keyspace::Blob, &mut |run, key, value| {
             let blob = BlobValue::decode(value).map_err(|bad| Error::new(Kind::Corrupt, bad.what))?;
             call(run, key, blob)
