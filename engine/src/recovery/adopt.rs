@@ -41,9 +41,13 @@ pub fn take_over(
     let newest = rebuilt.found.newest();
     let file = segment::open(&**disk, newest.header.id, OpenOptions::WRITE)?;
     if superblock.clean.is_none() && !canary::sings(Canary::TailNotRewritten) {
-        let is_head = newest.header.id == superblock.log_head.0;
-        let from = if is_head { rebuilt.found.witness } else { 0 };
-        rewrite(&*file, newest, from)?;
+        if newest.header.id == superblock.log_head.0 {
+            rewrite(&*file, newest, rebuilt.found.witness)?;
+        } else {
+            // Its header was adopted too, and one of the copies may be torn: both are written, and not what stands there.
+            write_header(&*file, &newest.header)?;
+            rewrite(&*file, newest, FRAMES_START)?;
+        }
     }
     let options = superblock.options;
     let reserve = (rebuilt.catalog.usage().live_bytes / 8).clamp(options.log_segment_first, RESERVE_MAX);
@@ -169,12 +173,7 @@ fn shrink_torn(torn: &Link, disk: &dyn Disk, newest: crate::ids::FileId) -> Resu
         return Ok(());
     }
     let file = segment::open(disk, torn.header.id, OpenOptions::WRITE)?;
-    let mut last = torn.end;
-    while let Some(at) = segment::first_non_zero(&*file, &torn.name, last)? {
-        last = at + 1;
-        // Within a block one byte is as good as all: the block stays.
-        last = last.next_multiple_of(BLOCK);
-    }
+    let last = segment::last_non_zero(&*file, &torn.name, torn.end)?.map_or(torn.end, |at| at + 1);
     let len = last.next_multiple_of(BLOCK).min(torn.len);
     disk::retry(|| file.set_len(len)).map_err(|e| Error::io(e, &torn.name, "shrink a torn segment"))?;
     writer::sync(&*file, &torn.name)
