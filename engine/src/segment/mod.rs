@@ -71,18 +71,35 @@ pub fn open(disk: &dyn Disk, id: FileId, options: OpenOptions) -> Result<Box<dyn
     })
 }
 
-/// First offset at or behind `from` whose byte is not zero, if any. Reads to the end of the file in 256 KiB steps.
+/// First offset at or behind `from` whose byte is not zero, if any.
 pub fn first_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u64>> {
+    let mut found = None;
+    each_part(file, what, from, &mut |offset, bytes| {
+        found = bytes.iter().position(|b| *b != 0).map(|at| offset + at as u64);
+        found.is_none()
+    })?;
+    Ok(found)
+}
+
+/// Last offset at or behind `from` whose byte is not zero, if any.
+pub fn last_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u64>> {
+    let mut found = None;
+    each_part(file, what, from, &mut |offset, bytes| {
+        found = bytes.iter().rposition(|b| *b != 0).map(|at| offset + at as u64).or(found);
+        true
+    })?;
+    Ok(found)
+}
+
+/// Reads from an offset to the end of the file in steps of 256 KiB, while the answer is true.
+fn each_part(file: &dyn File, what: &Name, from: u64, see: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<()> {
     let mut bytes = vec![0; 256 << 10];
     let mut offset = from;
     loop {
         let read =
             disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, what, "read behind the frames"))?;
-        if let Some(at) = bytes[..read].iter().position(|b| *b != 0) {
-            return Ok(Some(offset + at as u64));
-        }
-        if read < bytes.len() {
-            return Ok(None);
+        if !see(offset, &bytes[..read]) || read < bytes.len() {
+            return Ok(());
         }
         offset += read as u64;
     }
