@@ -115,6 +115,14 @@ impl Error {
         error
     }
 
+    /// A failed call of a stream that the caller gave; an error of ours that it carries comes out as it went in.
+    pub fn outside(source: io::Error, message: impl Into<Cow<'static, str>>) -> Self {
+        match source.downcast::<Self>() {
+            Ok(error) => error,
+            Err(source) => Self { source: Some(source), ..Self::new(Kind::Io, message) },
+        }
+    }
+
     /// The same error with a place in a file.
     #[must_use]
     pub fn at(mut self, file: impl fmt::Display, offset: u64) -> Self {

@@ -7,15 +7,17 @@ use super::{
 use crate::{
     canary::{self, Canary},
     disk::{self, AlignedBuffer, Disk, File, Name, OpenOptions, SyncKind},
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     format::{
         frame::{FrameDraft, FrameKind, FrameSalt, HEADER_LEN, frame_len},
         manifest::Lane,
         seal::{FooterEntry, closing_len},
         segment_header::SegmentHeader,
     },
+    health::Health,
     ids::{ChainHash, ChunkId, Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber},
     limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
+    sync::Arc,
 };
 
 /// Makes a file of `len` zeros that are written and synced, with its name synced: a prepared log segment.
@@ -58,6 +60,9 @@ pub fn write(file: &dyn File, name: &Name, bytes: &[u8], offset: u64) -> Result<
 }
 
 /// A bulk segment that takes frames. Memory: one buffer of 1 MiB and 64 bytes a frame.
+///
+/// A full disk fails the call alone, and the writer is not to be used again. A failed sync, or a write that failed for another
+/// reason, lets the latch of the store fall: what the disk has is unknown.
 pub struct BulkWriter {
     /// Its id.
     pub id: FileId,
@@ -71,14 +76,24 @@ pub struct BulkWriter {
     /// Where the buffer's bytes belong: a multiple of 4,096.
     flushed: u64,
     entries: Vec<FooterEntry>,
+    health: Arc<Health>,
 }
 
 impl BulkWriter {
     /// Makes the file with its header, and syncs its name. The header is synced with the first frames.
-    pub fn create(disk: &dyn Disk, uuid: StoreUuid, id: FileId, epoch: Epoch, capacity: u64) -> Result<Self> {
+    pub fn create(
+        disk: &dyn Disk,
+        uuid: StoreUuid,
+        id: FileId,
+        epoch: Epoch,
+        capacity: u64,
+        health: Arc<Health>,
+    ) -> Result<Self> {
         let name = name(id);
         let options = OpenOptions { direct: true, ..OpenOptions::CREATE };
-        let file = disk::retry(|| disk.open(&name, options)).map_err(|e| Error::io(e, &name, "make a segment"))?;
+        let file = disk::retry(|| disk.open(&name, options))
+            .map_err(|e| Error::io(e, &name, "make a segment"))
+            .map_err(|e| if e.kind() == Kind::ReadOnly { health.fail(e) } else { e })?;
         let header = SegmentHeader {
             uuid,
             id,
@@ -99,8 +114,10 @@ impl BulkWriter {
             buffer: AlignedBuffer::with_capacity(BULK_WRITE),
             flushed: 0,
             entries: Vec::new(),
+            health,
         };
-        let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer()).and_then(|()| sync_dir(disk));
+        let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer());
+        let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.health.fail(e)));
         if let Err(error) = made {
             let _ = disk.unlink(&writer.name);
             return Err(error);
@@ -154,10 +171,15 @@ impl BulkWriter {
     }
 
     fn write_buffer(&mut self) -> Result<()> {
-        write(&*self.file, &self.name, self.buffer.as_slice(), self.flushed)?;
+        write(&*self.file, &self.name, self.buffer.as_slice(), self.flushed).map_err(|e| self.failed_write(e))?;
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
+    }
+
+    /// A full disk is the request's trouble; every other failed write is the store's.
+    fn failed_write(&self, error: Error) -> Error {
+        if error.kind() == Kind::NoSpace { error } else { self.health.fail(error) }
     }
 
     /// Closes the last block with a padding frame, writes what is buffered and syncs. Gives the offset up to which a commit may
@@ -175,19 +197,31 @@ impl BulkWriter {
         if !self.buffer.is_empty() {
             self.write_buffer()?;
         }
-        sync(&*self.file, &self.name)?;
+        if !canary::sings(Canary::BulkNotSynced) {
+            sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
+        }
         Ok(self.flushed)
     }
 
     /// Flushes, then writes footer and seal and syncs. Gives the end of the segment.
     pub fn seal(mut self) -> Result<u64> {
         let at = self.flush()?;
-        seal_bulk(&*self.file, &self.name, &self.salt, &mut self.entries, at)
+        // Where footer and seal do not stand, the next open seals: no commit relies on them yet.
+        let end =
+            write_seal(&*self.file, &self.name, &self.salt, &mut self.entries, at).map_err(|e| self.failed_write(e))?;
+        sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
+        Ok(end)
     }
 }
 
 /// Writes footer and seal of a bulk segment at `at`, a multiple of 4,096, cuts what lies behind, and syncs. Gives the end.
 pub fn seal_bulk(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [FooterEntry], at: u64) -> Result<u64> {
+    let end = write_seal(file, name, salt, entries, at)?;
+    sync(file, name)?;
+    Ok(end)
+}
+
+fn write_seal(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [FooterEntry], at: u64) -> Result<u64> {
     debug_assert!(at.is_multiple_of(BLOCK) && at >= FRAMES_START);
     let bytes = closing_bytes(entries, salt, &Closing { at, synced_upto: at, log: None, successor: None });
     let end = at + bytes.len() as u64;
@@ -195,6 +229,5 @@ pub fn seal_bulk(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [
     aligned.as_mut_slice()[..bytes.len()].copy_from_slice(&bytes);
     write(file, name, aligned.as_slice(), at)?;
     disk::retry(|| file.set_len(end)).map_err(|e| Error::io(e, name, "cut a sealed segment"))?;
-    sync(file, name)?;
     Ok(end)
 }

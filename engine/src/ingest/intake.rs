@@ -1,0 +1,205 @@
+//! What happens to each chunk of a stream, whatever lane it goes into: hashing, deduplication, compression, its place in the recipe.
+
+use std::collections::BTreeMap;
+
+use super::{Ingest, recipe::RecipeBuilder};
+use crate::{
+    catalog::State,
+    codec::{Codec, Compressor},
+    digest::{Sha256Stream, TenantKeys},
+    error::{Error, Kind, Result},
+    format::{
+        frame::{FrameDraft, FrameKind},
+        page::PageEntry,
+        upload::Upload,
+        value::ChunkValue,
+    },
+    ids::{ChunkId, Location, TenantNumber},
+    ownership::{
+        artifact::Content,
+        references::{self, Changes, NewFrame, NewFrames},
+    },
+    pins::Pin,
+};
+
+/// Where frames go. The location is final, or nothing yet if the frame is placed by the commit.
+pub(super) trait Lane {
+    fn take(&mut self, draft: &FrameDraft<'_>) -> Result<Location>;
+}
+
+/// A piece of a stream, or a page of its recipe, under its id.
+struct Piece<'a> {
+    id: ChunkId,
+    kind: FrameKind,
+    raw: &'a [u8],
+}
+
+/// Outcome of the search for a piece.
+enum Found {
+    /// The very bytes stand there.
+    Same,
+    /// A frame is there and does not give the bytes any more.
+    Damaged(Location),
+    /// Nothing is there.
+    Nothing,
+}
+
+/// What a stream gathers between two of its commits.
+#[derive(Default)]
+pub(super) struct Increment {
+    /// Who holds what.
+    pub(super) changes: Changes,
+    /// Its own frames.
+    pub(super) frames: NewFrames,
+    /// Everything that is here or was found, with its raw length.
+    known: BTreeMap<ChunkId, usize>,
+    /// What was found stays, until the commit has referenced it.
+    pins: Vec<Pin>,
+}
+
+impl Increment {
+    /// Length of its edits at most, but for those of entries that earlier commits of the stream held.
+    pub(super) fn edits_len_max(&self) -> usize {
+        self.known.len() * references::EDITS_LEN_MAX
+    }
+}
+
+/// A stream on its way in.
+pub(super) struct Intake<'a> {
+    ingest: &'a Ingest,
+    keys: &'a TenantKeys,
+    tenant: TenantNumber,
+    compressor: Option<Compressor>,
+    sha256: Sha256Stream,
+    size: u64,
+    recipe: RecipeBuilder,
+    /// Since the last commit.
+    pub(super) increment: Increment,
+}
+
+impl<'a> Intake<'a> {
+    /// Begins a stream. Without a compressor its chunks stay as they are.
+    pub(super) fn new(
+        ingest: &'a Ingest,
+        keys: &'a TenantKeys,
+        tenant: TenantNumber,
+        compressor: Option<Compressor>,
+    ) -> Self {
+        Self {
+            ingest,
+            keys,
+            tenant,
+            compressor,
+            sha256: Sha256Stream::default(),
+            size: 0,
+            recipe: RecipeBuilder::new(keys.clone()),
+            increment: Increment::default(),
+        }
+    }
+
+    /// Takes the next chunk.
+    pub(super) fn take(&mut self, chunk: &[u8], lane: &mut dyn Lane) -> Result<()> {
+        self.sha256.update(chunk);
+        self.size += chunk.len() as u64;
+        let id = self.keys.chunk(chunk);
+        self.store(&Piece { id, kind: FrameKind::Chunk, raw: chunk }, lane)?;
+        self.increment.changes.hold(id);
+        let closed = self.recipe.push(PageEntry { id, len: chunk.len() as u64 });
+        self.store_pages(closed, lane)
+    }
+
+    /// Ends the stream.
+    pub(super) fn finish(mut self, lane: &mut dyn Lane) -> Result<(Increment, Content)> {
+        let recipe = std::mem::replace(&mut self.recipe, RecipeBuilder::new(self.keys.clone()));
+        let (closed, root) = recipe.finish();
+        self.store_pages(closed, lane)?;
+        let sha256 = self.sha256.finish();
+        let key = self.keys.blob(sha256, self.size);
+        Ok((self.increment, Content { key, sha256, size: self.size, root }))
+    }
+
+    /// The record as it holds the stream so far.
+    pub(super) fn upload(&self, begun: Upload) -> Upload {
+        Upload { offset: self.size, right_edge: self.recipe.right_edge().to_vec(), ..begun }
+    }
+
+    fn store_pages(&mut self, closed: Vec<super::recipe::ClosedPage>, lane: &mut dyn Lane) -> Result<()> {
+        for page in closed {
+            self.store(&Piece { id: page.id, kind: FrameKind::Page, raw: &page.payload }, lane)?;
+            self.increment.changes.close(page.id, page.entries);
+        }
+        Ok(())
+    }
+
+    /// Finds the piece or gives it a frame.
+    fn store(&mut self, piece: &Piece<'_>, lane: &mut dyn Lane) -> Result<()> {
+        match self.increment.known.get(&piece.id) {
+            Some(len) if *len == piece.raw.len() => return Ok(()),
+            Some(_) => return Err(Error::new(Kind::Corrupt, "two contents have one id")),
+            None => {}
+        }
+        // Pinned before it is looked up: what is found stays.
+        self.increment.pins.push(self.ingest.ground.pins.pin(piece.id));
+        match self.search(piece)? {
+            Found::Same => {}
+            Found::Nothing if self.take_unlooked(piece.id) => {}
+            Found::Nothing => self.write(piece, None, lane)?,
+            Found::Damaged(at) => self.write(piece, Some(at), lane)?,
+        }
+        self.increment.known.insert(piece.id, piece.raw.len());
+        Ok(())
+    }
+
+    /// A hit counts only when the bytes that stand there were read and compared. If they cannot be read, or are others, the
+    /// stream's own take their place.
+    fn search(&self, piece: &Piece<'_>) -> Result<Found> {
+        let Some(value) = self.ingest.ground.published.read().chunk(piece.id)? else { return Ok(Found::Nothing) };
+        match self.ingest.ground.segments.read(&value) {
+            Ok(stored) if stored == piece.raw => Ok(Found::Same),
+            Ok(stored) if self.id_of(piece.kind, &stored) == piece.id => {
+                Err(Error::new(Kind::Corrupt, "two contents have one id"))
+            }
+            Ok(_) => Ok(Found::Damaged(value.location)),
+            Err(e) if matches!(e.kind(), Kind::Corrupt | Kind::Io) => Ok(Found::Damaged(value.location)),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn id_of(&self, kind: FrameKind, raw: &[u8]) -> ChunkId {
+        if kind == FrameKind::Page { self.keys.page(raw) } else { self.keys.chunk(raw) }
+    }
+
+    fn write(&mut self, piece: &Piece<'_>, replaces: Option<Location>, lane: &mut dyn Lane) -> Result<()> {
+        let compressor = self.compressor.as_mut().filter(|_| piece.kind == FrameKind::Chunk);
+        let (codec, payload) = match compressor.and_then(|compressor| compressor.compress(piece.raw)) {
+            Some(stored) => (Codec::Zstd, stored),
+            None => (Codec::Raw, piece.raw),
+        };
+        let raw = u32::try_from(piece.raw.len()).expect("a chunk is at most 8 MiB");
+        let context = u64::from(self.tenant.0);
+        let draft = FrameDraft { kind: piece.kind, codec, raw, id: piece.id.0, context, payload };
+        let value = ChunkValue {
+            location: lane.take(&draft)?,
+            stored: u32::try_from(payload.len()).expect("no longer than the raw bytes"),
+            raw,
+            tenant: self.tenant,
+            codec,
+            kind: piece.kind,
+            references: 0,
+        };
+        if value.location != Location::default() {
+            self.ingest.seen.note(piece.id, &value);
+        }
+        self.increment.frames.insert(piece.id, NewFrame { value, replaces });
+        Ok(())
+    }
+
+    /// The seeded bug: takes what some stream wrote, committed or not.
+    fn take_unlooked(&mut self, id: ChunkId) -> bool {
+        let seen = self.ingest.seen.get(id);
+        if let Some(value) = seen {
+            self.increment.frames.insert(id, NewFrame { value, replaces: None });
+        }
+        seen.is_some()
+    }
+}
