@@ -330,3 +330,53 @@ fn lsns_rise_across_reopens() {
         last = lsn;
     }
 }
+
+fn put<'a>(name: &'a str) -> Put<'a> {
+    Put {
+        scope: AccountScope { tenant: "default", account: "default" },
+        name,
+        origin: crate::format::artifact::Origin::Upload,
+        media_type: None,
+        op_id: None,
+        order: None,
+        expires_at: None,
+        size_hint: None,
+    }
+}
+
+fn noise(len: usize, seed: u8) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn small_and_long_streams_come_back_after_a_reopen_and_verify_clean() {
+    let disk = new_store();
+    let tuning = crate::ingest::Tuning { small_stream_max: 8 << 10, progress_bytes: 32 << 10 };
+    let options = OpenOptions { tuning, ..OpenOptions::new(OpenMode::Write, "test") };
+    let sizes = [0, 1, 511, 512, 513, 4096, 8191, 8192, 8193, 20_000, 70_000, 200_000];
+    let mut ids = Vec::new();
+    let store = Store::open(world(&disk), &options).expect("opens");
+    for (n, size) in sizes.iter().enumerate() {
+        let bytes = noise(*size, n as u8);
+        for name in ["a", "b"] {
+            let reply = store.put(&put(name), &mut bytes.as_slice()).expect("puts");
+            assert_eq!(reply.size, *size as u64);
+            ids.push((reply.id, bytes.clone()));
+        }
+    }
+    store.close().expect("closes");
+    verify_clean(&disk);
+    let store = open(&disk).expect("opens");
+    let scope = put("").scope;
+    for (id, bytes) in &ids {
+        let mut out = Vec::new();
+        store.get(&scope, *id, &Get::WHOLE, &mut out).expect("reads");
+        assert!(out == *bytes, "{} bytes", bytes.len());
+    }
+    let listed = store.list(&scope, None, 1000).expect("lists");
+    assert_eq!(listed.artifacts.iter().map(|a| a.id).collect::<Vec<_>>(), ids.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    drop(store);
+    verify_clean(&disk);
+}
