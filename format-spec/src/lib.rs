@@ -18,6 +18,7 @@ mod fields;
 mod files;
 pub mod frame;
 pub mod generate;
+pub mod inspect;
 pub mod keyspace;
 pub mod limits;
 pub mod log;
