@@ -16,7 +16,7 @@ fn seeds() -> std::ops::Range<u64> {
 /// Runs a check on the store of every seed; a failure prints the command that repeats it.
 fn every_seed(test: &str, check: impl Fn(u64, &Generated)) {
     for seed in seeds() {
-        let command = format!("HOLDFAST_SEED={seed} cargo test -p holdfast-format-spec --test stores {test}");
+        let command = format!("HOLDFAST_SEED={seed} cargo test -p holdfast-format-spec --test spec {test}");
         let generated = std::panic::catch_unwind(|| generate::store(seed));
         let generated = generated.unwrap_or_else(|_| panic!("generator failed; repeat with: {command}"));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(seed, &generated)));

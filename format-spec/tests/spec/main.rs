@@ -1,0 +1,8 @@
+//! The tests of the format: structures, vectors, the rules of the log, whole stores.
+
+mod common;
+mod inspect;
+mod log;
+mod records;
+mod stores;
+mod structures;
