@@ -281,14 +281,23 @@ fn an_unknown_keyspace_makes_the_store_one_of_a_newer_version() {
 }
 
 #[test]
-fn a_directory_without_a_superblock_is_an_unfinished_init_only_with_nothing_beyond_it() {
+fn a_directory_without_a_state_is_an_unfinished_init_only_with_nothing_beyond_it() {
     let mut log = first();
     log.commit((1, 8_192), vec![op(1)]);
-    let mut files = store(&[&log], |_| ());
+    log.mark();
+    let whole = store(&[&log], |_| ());
+    let mut files = whole.clone();
     files.remove("superblock");
-    assert_eq!(Store::read(&files).err(), Some(Unreadable::Unfinished));
-    files.insert("superblock".to_owned(), vec![0; 16_384]);
-    assert_eq!(Store::read(&files).err(), Some(Unreadable::Unfinished));
-    files.insert("segment-2".to_owned(), log.next(2).file);
-    assert!(matches!(Store::read(&files), Err(Unreadable::Superblock(_))));
+    let unfinished = Some(Unreadable::Unfinished);
+    assert_eq!(Store::read(&files).err(), unfinished);
+    files.insert("superblock".to_owned(), whole["superblock"][..4_096].to_vec());
+    assert_eq!(Store::read(&files).err(), unfinished, "one copy");
+    for (name, bytes) in [("segment-2", vec![]), ("reserve-3", vec![]), ("manifest-2.a", vec![])] {
+        let mut more = files.clone();
+        more.insert(name.to_owned(), bytes);
+        assert!(matches!(Store::read(&more), Err(Unreadable::Superblock(_))), "{name}");
+    }
+    log.commit((1, 8_192), vec![op(2)]);
+    files.insert("segment-1".to_owned(), log.file);
+    assert!(matches!(Store::read(&files), Err(Unreadable::Superblock(_))), "a second commit");
 }
