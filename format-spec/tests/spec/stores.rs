@@ -2,9 +2,11 @@
 
 use holdfast_format_spec::frame::{Codec, Kind};
 use holdfast_format_spec::generate::{self, Generated, Rng};
+use holdfast_format_spec::inspect::inspect_file;
 use holdfast_format_spec::segment_name;
 use holdfast_format_spec::store::{Problem, ProblemKind, Store};
 use holdfast_format_spec::superblock::CopyState;
+use std::collections::BTreeMap;
 
 fn seeds() -> std::ops::Range<u64> {
     match std::env::var("HOLDFAST_SEED").ok().and_then(|seed| seed.parse().ok()) {
@@ -127,7 +129,7 @@ fn every_flipped_bit_of_a_clean_store_is_named_with_its_place() {
         let mut rng = Rng::new(seed ^ 0xf11b);
         let mut files = generated.files.clone();
         let names_of_files: Vec<String> = files.keys().filter(|name| *name != "LOCK").cloned().collect();
-        for _ in 0..24 {
+        for _ in 0..16 {
             let name = rng.pick(&names_of_files).expect("a store has files").clone();
             let len = files[&name].len() as u64;
             // Half of the flips fall where frames are dense: the rest of a log segment is zeros.
@@ -162,6 +164,43 @@ fn every_missing_file_of_a_clean_store_is_named() {
             let named =
                 image.problems.iter().any(|problem| problem.file == *name && problem.kind == ProblemKind::Missing);
             assert_eq!(named, wanted, "{name}:\n{}", lines(&image.problems));
+        }
+    });
+}
+
+/// Damage of any size and kind, also where it leaves nothing to read.
+fn damage(rng: &mut Rng, files: &mut BTreeMap<String, Vec<u8>>) {
+    let names: Vec<String> = files.keys().cloned().collect();
+    let name = rng.pick(&names).expect("a store has files").clone();
+    let other = rng.pick(&names).expect("a store has files").clone();
+    let copied = files[&other].clone();
+    let file = files.get_mut(&name).expect("it was picked among them");
+    let at = usize::try_from(rng.below(file.len() as u64 + 1)).expect("a small file");
+    let len = usize::try_from(rng.below((file.len() - at) as u64 + 1)).expect("a small file");
+    match rng.below(6) {
+        0 => file.truncate(at),
+        1 => file[at..at + len].fill(0),
+        2 => file[at..at + len].copy_from_slice(&rng.bytes(len)),
+        3 => *file = copied,
+        4 => file.extend(rng.bytes(100)),
+        _ => file.iter_mut().skip(at).step_by(97).for_each(|byte| *byte ^= 0x40),
+    }
+}
+
+#[test]
+fn no_damage_makes_the_reader_or_inspect_panic() {
+    every_seed("no_damage", |seed, generated| {
+        let mut rng = Rng::new(seed ^ 0xda3a);
+        for _ in 0..2 {
+            let mut files = generated.files.clone();
+            for _ in 0..=rng.below(3) {
+                damage(&mut rng, &mut files);
+            }
+            drop(Store::check(&files));
+            for (name, bytes) in &files {
+                let printed = inspect_file(name, &bytes.as_slice(), None, true, &mut |_| ());
+                assert_eq!(printed, Ok(()), "what can be read can be printed");
+            }
         }
     });
 }
