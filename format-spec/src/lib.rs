@@ -4,7 +4,7 @@
 //! whole structures, walks a log, reads a whole closed store and recounts it ([`store`]), prints a file field by field ([`inspect`]) and
 //! makes random valid stores ([`generate`]).
 //!
-//! It does not know the engine, locks, threads or the operating system: files come in through [`Bytes`] and [`store::Files`]. It never
+//! It does not know the engine, locks, threads or the operating system: files come in through [`Bytes`] and [`Files`]. It never
 //! writes to a store, and no error or record of it carries payload bytes, names or keys of a tenant.
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing)]
@@ -18,6 +18,7 @@ mod fields;
 mod files;
 pub mod frame;
 pub mod generate;
+pub mod inspect;
 pub mod keyspace;
 pub mod limits;
 pub mod log;

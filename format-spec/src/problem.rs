@@ -81,7 +81,7 @@ impl Problems {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// There is no superblock, and nothing that a finished store has: an `init` that did not come to its end, or no store.
+    /// No state of a store, and nothing that a finished store has: an `init` that did not come to its end, or no store.
     #[error("no store, or one whose init did not come to its end")]
     Unfinished,
     /// No two copies of the superblock agree.

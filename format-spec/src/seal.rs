@@ -74,10 +74,12 @@ pub fn footer(payload: &[u8], base: u64) -> Result<Vec<FooterEntry>> {
     let mut entries: Vec<FooterEntry> = Vec::new();
     for _ in 0..count {
         let id = f.array("entry id")?;
+        let place = f.place();
         let DataPlace { offset, stored, raw, tenant, codec, kind } = DataPlace::parse(&mut f, true)?;
         let entry = FooterEntry { id, offset, stored, raw, tenant, kind, codec };
-        let rises = entries.last().is_none_or(|before| (before.id, before.offset) < (id, offset));
-        f.check(rises, Error::Order)?;
+        if entries.last().is_some_and(|before| (before.id, before.offset) >= (id, offset)) {
+            return Err(Error::Order(place));
+        }
         entries.push(entry);
     }
     f.end()?;

@@ -20,6 +20,14 @@ pub enum Lane {
 }
 
 impl Lane {
+    /// Its name, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Bulk => "bulk",
+        }
+    }
+
     pub(crate) fn parse(f: &mut Fields<'_>, field: &'static str) -> Result<Self> {
         match f.u8(field)? {
             1 => Ok(Self::Log),

@@ -208,6 +208,14 @@ impl<'a> Walk<'a> {
     fn gap(&mut self, here: &Here<'_>, gap: &Gap) -> u64 {
         let length = gap.to - gap.from;
         self.problems.add(ProblemKind::Frame, &here.name, (gap.from, length), gap.error.to_string());
+        // What the superblock knows of the replay position holds whether or not the frames around it are damaged.
+        let replay = self.superblock.replay.offset;
+        if gap.from < replay && replay < gap.to {
+            self.track.damaged(&here.name, gap.from, length);
+            self.reach_replay(here, replay, replay);
+        } else {
+            self.reach_replay(here, gap.from, gap.from);
+        }
         self.track.damaged(&here.name, gap.from, length);
         if gap.to < here.bytes.len() { gap.to } else { gap.to.min(here.witness) }
     }

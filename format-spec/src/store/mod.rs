@@ -17,15 +17,16 @@ use crate::bytes::{Bytes, read_vec};
 use crate::derive::{StoreKeys, TenantKeys, digest};
 use crate::error::{Error, Place};
 use crate::files::{FileName, Files, manifest_names, segment_name};
+use crate::frame::{Kind, Rules};
 use crate::limits;
 use crate::log::Log;
 use crate::log::chain::{Finder, peek};
+use crate::log::scan::{Found, scan};
 use crate::log::walk::Walk;
 use crate::manifest::Manifest;
 use crate::problem::Problems;
 pub use crate::problem::{Problem, ProblemKind, Unreadable};
 use crate::seal::FooterEntry;
-use crate::segment::Lane;
 use crate::superblock::{self, Choice, CopyState, Superblock};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,12 +115,12 @@ fn read_superblock(files: &dyn Files, problems: &mut Problems) -> Result<Choice,
         Some(bytes) => read_vec(&*bytes, 0, bytes.len().min(superblock::LEN + 1))?,
         None => Vec::new(),
     };
-    let empty = bytes.iter().all(|byte| *byte == 0);
-    if empty && unfinished(files)? {
-        return Err(Unreadable::Unfinished);
-    }
-    let choice = superblock::choose(&bytes)
-        .map_err(|error| if error.is_newer() { Unreadable::Newer(error) } else { Unreadable::Superblock(error) })?;
+    let choice = match superblock::choose(&bytes) {
+        Ok(choice) => choice,
+        Err(error) if error.is_newer() => return Err(Unreadable::Newer(error)),
+        Err(_) if unfinished(files)? => return Err(Unreadable::Unfinished),
+        Err(error) => return Err(Unreadable::Superblock(error)),
+    };
     if bytes.len() as u64 > superblock::LEN {
         problems.add(ProblemKind::Copy, name, (superblock::LEN, 1), "the file is longer than four copies");
     }
@@ -134,19 +135,25 @@ fn read_superblock(files: &dyn Files, problems: &mut Problems) -> Result<Choice,
     Ok(choice)
 }
 
-/// Whether a directory without a superblock is one whose `init` did not come to its end.
+/// Whether a directory without a state of the store is one whose `init` did not come to its end: section 14.
 fn unfinished(files: &dyn Files) -> Result<bool, Unreadable> {
     for name in files.names() {
-        let finished = match FileName::parse(&name) {
-            Some(FileName::Manifest(generation, _)) => generation > 1,
-            Some(FileName::Segment(id)) if id != 1 => peek(files, id)?.is_some_and(|header| header.lane == Lane::Log),
-            _ => false,
-        };
-        if finished {
-            return Ok(false);
+        match FileName::parse(&name) {
+            Some(FileName::Manifest(generation, _)) if generation > 1 => return Ok(false),
+            Some(FileName::Segment(id)) if id != 1 => return Ok(false),
+            Some(FileName::Reserve(_)) => return Ok(false),
+            _ => {}
         }
     }
-    Ok(true)
+    // Without a header nothing can be read of the segment, and `init` writes the header before the commit.
+    let (Some(bytes), Some(header)) = (files.open(&segment_name(1))?, peek(files, 1)?) else { return Ok(true) };
+    let rules = Rules { uuid: header.uuid, epoch: header.epoch, lane: header.lane, chunk_max: limits::CHUNK };
+    let mut commits = 0;
+    scan(&*bytes, limits::FRAMES_START, bytes.len(), &rules, &mut |found| {
+        commits += u32::from(matches!(found, Found::Frame(frame) if frame.header.kind == Kind::Commit));
+        Ok(())
+    })?;
+    Ok(commits <= 1)
 }
 
 /// One copy of the manifest: its bytes, if they are what the superblock says.

@@ -1,0 +1,271 @@
+//! Reads a vector as its text says, and describes what it says in lines.
+
+use holdfast_format_spec::commit::{Commit, Edit};
+use holdfast_format_spec::derive::hex;
+use holdfast_format_spec::frame::{self, Frame, Kind, Rules};
+use holdfast_format_spec::keyspace::{Artifact, Entry, Key, Upload, ZeroKey};
+use holdfast_format_spec::manifest::Manifest;
+use holdfast_format_spec::recipe::Page;
+use holdfast_format_spec::seal::{Seal, footer};
+use holdfast_format_spec::segment::{Header, Lane};
+use holdfast_format_spec::superblock::{self, Superblock};
+use holdfast_format_spec::{Error, generate::records};
+use std::fmt::Write;
+
+/// What stands in a vector: the words behind `parse:` in its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    SuperblockFile,
+    SuperblockCopy(u32),
+    Manifest,
+    SegmentHeader { copy: u32, id: u64 },
+    Frame { lane: Lane, uuid: [u8; 16], epoch: [u8; 16], offset: u64, chunk_max: u32 },
+}
+
+impl Shape {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::SuperblockFile => "superblock-file".to_owned(),
+            Self::SuperblockCopy(copy) => format!("superblock-copy {copy}"),
+            Self::Manifest => "manifest".to_owned(),
+            Self::SegmentHeader { copy, id } => format!("segment-header {copy} {id}"),
+            Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
+                format!("frame {} {} {} {offset} {chunk_max}", lane.name(), hex(uuid), hex(epoch))
+            }
+        }
+    }
+
+    /// The shape that a text names.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split(' ').collect();
+        Some(match words.as_slice() {
+            ["superblock-file"] => Self::SuperblockFile,
+            ["superblock-copy", copy] => Self::SuperblockCopy(copy.parse().ok()?),
+            ["manifest"] => Self::Manifest,
+            ["segment-header", copy, id] => Self::SegmentHeader { copy: copy.parse().ok()?, id: id.parse().ok()? },
+            ["frame", lane, uuid, epoch, offset, chunk_max] => Self::Frame {
+                lane: if *lane == "log" { Lane::Log } else { Lane::Bulk },
+                uuid: unhex(uuid)?,
+                epoch: unhex(epoch)?,
+                offset: offset.parse().ok()?,
+                chunk_max: chunk_max.parse().ok()?,
+            },
+            _ => return None,
+        })
+    }
+
+    /// The lines that describe the bytes: their fields, or the error.
+    pub(crate) fn describe(&self, bytes: &[u8]) -> String {
+        match self.fields(bytes) {
+            Ok(fields) => fields,
+            Err(error) => format!("error: {error}\n"),
+        }
+    }
+
+    fn fields(&self, bytes: &[u8]) -> Result<String, Error> {
+        let mut out = Lines::default();
+        match self {
+            Self::SuperblockFile => superblock_lines(&mut out, &superblock::choose(bytes)?.superblock),
+            Self::SuperblockCopy(copy) => superblock_lines(&mut out, &Superblock::parse(bytes, *copy)?),
+            Self::Manifest => manifest_lines(&mut out, &Manifest::parse(bytes)?),
+            Self::SegmentHeader { copy, id } => header_lines(&mut out, &Header::parse(bytes, *copy, *id)?),
+            Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
+                let rules = Rules { uuid: *uuid, epoch: *epoch, lane: *lane, chunk_max: *chunk_max };
+                let mut file = vec![0; usize::try_from(*offset).expect("vectors stand near the start of a file")];
+                file.extend_from_slice(bytes);
+                let read = frame::read(&file.as_slice(), *offset, file.len() as u64, &rules);
+                frame_lines(&mut out, &read.map_err(|invalid| invalid.error)?, *lane)?;
+            }
+        }
+        Ok(out.0)
+    }
+}
+
+fn unhex(text: &str) -> Option<[u8; 16]> {
+    data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+/// Lines of `field: value`.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, field: &str, value: impl std::fmt::Display) -> &mut Self {
+        writeln!(self.0, "{field}: {value}").expect("a string takes any text");
+        self
+    }
+
+    fn hex(&mut self, field: &str, bytes: &[u8]) -> &mut Self {
+        self.add(field, hex(bytes))
+    }
+
+    fn option(&mut self, field: &str, value: Option<impl std::fmt::Display>) -> &mut Self {
+        if let Some(value) = value {
+            self.add(field, value);
+        }
+        self
+    }
+}
+
+fn superblock_lines(out: &mut Lines, s: &Superblock) {
+    out.add("sequence", s.sequence).hex("store uuid", &s.uuid).add("created_at", s.created_at);
+    out.add("chunk_min", s.chunk_min).add("chunk_avg", s.chunk_avg).add("chunk_max", s.chunk_max);
+    out.add("chunk_single_max", s.chunk_single_max).add("compression", u8::from(s.zstd));
+    out.add("compression level", s.compression_level).add("log segment size, first", s.log_first);
+    out.add("log segment size, largest", s.log_largest).add("bulk segment size", s.bulk);
+    out.hex("store secret", &s.secret.0).add("incarnation", s.incarnation);
+    out.add("manifest generation", s.manifest_generation).add("manifest length", s.manifest_length);
+    out.hex("manifest digest", &s.manifest_digest);
+    out.add("replay segment", s.replay.segment).hex("replay epoch", &s.replay.epoch);
+    out.add("replay offset", s.replay.offset).add("replay LSN", s.replay.lsn).hex("replay chain", &s.replay.chain);
+    out.add("log_head segment", s.log_head).hex("log_head epoch", &s.log_head_epoch);
+    if let Some(end) = &s.log_end {
+        out.add("log_end offset", end.offset).add("log_end LSN", end.lsn).hex("log_end chain", &end.chain);
+    }
+    out.add("ceiling of file ids", s.ceiling_files).add("ceiling of generations", s.ceiling_generations);
+    out.add("ceiling of tenant numbers", s.ceiling_tenants);
+    s.prepared.iter().for_each(|id| done(out.add("prepared id", id)));
+    s.reserve.iter().for_each(|id| done(out.add("reserve id", id)));
+    s.ledger_places.iter().for_each(|place| done(out.hex("ledger place", place)));
+}
+
+fn manifest_lines(out: &mut Lines, m: &Manifest) {
+    out.hex("store uuid", &m.uuid).add("generation", m.generation);
+    for tenant in &m.tenants {
+        out.add("tenant", tenant.number).hex("key", &tenant.key.0);
+    }
+    for segment in &m.segments {
+        out.add("segment", segment.id).hex("epoch", &segment.epoch).add("lane", segment.lane.name());
+        out.option("end", segment.sealed_end);
+    }
+}
+
+fn header_lines(out: &mut Lines, h: &Header) {
+    out.hex("store uuid", &h.uuid).add("id", h.id).hex("epoch", &h.epoch).add("lane", h.lane.name());
+    out.add("capacity", h.capacity).add("first LSN", h.first_lsn);
+    if let Some(before) = &h.predecessor {
+        out.add("predecessor id", before.id).hex("predecessor epoch", &before.epoch).add("predecessor end", before.end);
+    }
+    out.hex("chain", &h.chain);
+}
+
+fn frame_lines(out: &mut Lines, frame: &Frame, lane: Lane) -> Result<(), Error> {
+    let header = &frame.header;
+    out.add("kind", header.kind.name()).add("codec", header.codec as u8).add("stored", header.stored);
+    out.add("raw", header.raw).hex("id", &header.id).add("context", header.context);
+    let base = frame.offset + frame::HEADER;
+    match header.kind {
+        Kind::Chunk => done(out.hex("decoded", &frame.decode()?)),
+        Kind::Page => {
+            let page = Page::parse(&frame.payload, base)?;
+            out.add("level", page.level).add("total", page.total);
+            page.entries.iter().for_each(|entry| done(out.hex("entry", &entry.id).add("length", entry.length)));
+        }
+        Kind::Commit => commit_lines(out, &Commit::parse(&frame.payload, header.context, base)?),
+        Kind::Seal => {
+            let seal = Seal::parse(&frame.payload, lane, base)?;
+            out.add("end", seal.end).add("footer offset", seal.footer_offset).add("synced_upto", seal.synced_upto);
+            out.add("first LSN", seal.first_lsn).add("next LSN", seal.next_lsn);
+            out.add("frame count", seal.frame_count).add("byte count", seal.byte_count);
+            if let Some((id, epoch)) = seal.successor {
+                out.add("successor id", id).hex("successor epoch", &epoch);
+            }
+        }
+        Kind::Footer => {
+            for entry in footer(&frame.payload, base)? {
+                out.hex("entry", &entry.id).add("offset", entry.offset).add("stored", entry.stored);
+                out.add("raw", entry.raw).add("tenant", entry.tenant).add("kind", entry.kind.name());
+                out.add("codec", entry.codec as u8);
+            }
+        }
+        Kind::Mark | Kind::Padding => {}
+    }
+    Ok(())
+}
+
+fn commit_lines(out: &mut Lines, commit: &Commit) {
+    out.add("synced_upto segment", commit.synced_upto.segment).add("synced_upto offset", commit.synced_upto.offset);
+    out.add("hw", commit.hw);
+    for request in &commit.requests {
+        out.add("request", format!("{} edits", request.len()));
+        for edit in request {
+            out.add(if matches!(edit, Edit::Put(_)) { "put" } else { "delete" }, edit.key().keyspace());
+            key_lines(out, &edit.key());
+            if let Edit::Put(entry) = edit {
+                value_lines(out, entry);
+            }
+        }
+    }
+}
+
+fn key_lines(out: &mut Lines, key: &Key) {
+    out.hex("key", &records::key(key));
+    match key {
+        Key::Account(key) => done(out.add("key.tenant", key.tenant)),
+        Key::Artifact(key) => done(out.add("key.tenant", key.tenant).hex("key.artifact", &key.artifact)),
+        Key::ByOwner(key) => {
+            out.add("key.tenant", key.tenant).add("key.owner kind", key.owner_kind as u8);
+            out.hex("key.owner", &key.owner).add("key.attach LSN", key.attach_lsn).add("key.position", key.position);
+        }
+        Key::Due(key) => done(out.add("key.time", key.time).add("key.tenant", key.artifact.tenant)),
+        Key::Op(key) => done(out.add("key.begin LSN", key.begin_lsn).hex("key.op", &key.op)),
+        Key::Zero(ZeroKey::Chunk(id)) => done(out.hex("key.chunk", id)),
+        Key::Zero(ZeroKey::Blob(id)) => done(out.hex("key.blob", id)),
+        Key::Segment(id) => done(out.add("key.segment", id)),
+        Key::Tenant(_) | Key::Upload(_) | Key::Blob(_) | Key::Chunk(_) => {}
+    }
+}
+
+fn value_lines(out: &mut Lines, entry: &Entry) {
+    match entry {
+        Entry::Tenant(_, v) => done(out.add("number", v.number).add("created_at", v.created_at)),
+        Entry::Account(_, v) => {
+            out.add("created LSN", v.created_lsn).add("created_at", v.created_at).add("text", &v.text);
+        }
+        Entry::Upload(_, v) => upload_lines(out, v),
+        Entry::Artifact(_, v) => artifact_lines(out, v),
+        Entry::Blob(_, v) => done(out.hex("root", &v.root).add("size", v.size).add("references", v.references)),
+        Entry::Chunk(_, v) => {
+            out.add("segment", v.segment).add("offset", v.offset).add("stored", v.stored).add("raw", v.raw);
+            out.add("tenant", v.tenant).add("codec", v.codec as u8).add("kind", v.kind.name());
+            out.add("references", v.references);
+        }
+        Entry::ByOwner(_, artifact) => done(out.hex("artifact", artifact)),
+        Entry::Op(_, v) => done(out.hex("artifact", &v.artifact).add("LSN", v.lsn).add("time", v.time)),
+        Entry::Segment(_, v) => {
+            out.hex("epoch", &v.epoch).add("state", if v.sealed { 2 } else { 1 }).add("end", v.end);
+        }
+        Entry::Due(_) | Entry::Zero(_) => {}
+    }
+}
+
+fn upload_lines(out: &mut Lines, v: &Upload) {
+    out.add("tenant", v.tenant).add("resumable", v.resumable).hex("account", &v.account);
+    out.add("begin LSN", v.begin_lsn).add("created_at", v.created_at).add("offset", v.offset);
+    out.option("declared size", v.declared_size).add("expires_at", v.expires_at);
+    out.hex("SHA-256 state", &v.sha256_state);
+    v.tail.iter().for_each(|tail| done(out.hex("tail", &tail.id).add("length", tail.length)));
+    for (level, entries) in v.right_edge.iter().enumerate() {
+        out.add("level", level);
+        for entry in entries {
+            out.hex("entry", &entry.id).add("length", entry.length);
+        }
+    }
+}
+
+fn artifact_lines(out: &mut Lines, v: &Artifact) {
+    out.hex("id", &v.id).add("tenant", v.tenant).add("truncated", v.flags.truncated).add("tree", v.flags.tree);
+    out.add("detach", v.flags.detach).hex("account", &v.account).add("owner kind", v.owner_kind as u8);
+    out.add("origin", v.origin).add("position", v.position).hex("owner", &v.owner);
+    out.hex("born.account", &v.born_account).option("born.run", v.born_run.map(|id| hex(&id)));
+    out.option("born.order", v.born_order).add("born.lsn", v.born_lsn).add("born.time", v.born_time);
+    out.add("token_lsn", v.token_lsn).add("attach_lsn", v.attach_lsn).add("size", v.size);
+    out.hex("sha256", &v.sha256).hex("blob_root", &v.blob_root).option("logical_size", v.logical_size);
+    out.option("expires_at", v.expires_at).add("version", v.version);
+    out.option("link_of", v.link_of.map(|id| hex(&id))).option("supersedes", v.supersedes.map(|id| hex(&id)));
+    out.option("derived_from", v.derived_from.map(|id| hex(&id))).add("name", &v.name);
+    out.option("key", v.key.as_ref()).add("media_type", &v.media_type).add("detected_type", &v.detected_type);
+}
+
+/// Ends a chain of fields where an expression without a value is wanted.
+fn done(_: &mut Lines) {}
