@@ -104,7 +104,7 @@ mod tests {
     /// A chunk whose id ends a page, or not.
     fn chunk(n: u32, ends: bool) -> PageEntry {
         let mut id = *blake3::hash(&n.to_le_bytes()).as_bytes();
-        id[0] = if ends { 0 } else { 1 };
+        id[0] = u8::from(!ends);
         id[1] &= 0xfe;
         PageEntry { id: ChunkId(id), len: u64::from(n) + 1 }
     }

@@ -203,7 +203,9 @@ mod tests {
     fn apply(catalog: &mut Catalog, lsn: u64, new: &NewArtifact) -> Artifact {
         let (edits, artifact) = put(catalog, Lsn::FIRST.plus(lsn), NOW, new, &content()).expect("puts");
         assert!(edits.iter().map(Edit::encoded_len).sum::<usize>() <= PUT_LEN_MAX);
-        edits.iter().for_each(|edit| catalog.apply(edit).expect("applies"));
+        for edit in &edits {
+            catalog.apply(edit).expect("applies");
+        }
         artifact
     }
 

@@ -78,12 +78,11 @@ fn are_parameters(mut rest: &str) -> bool {
         if !is_token(name) {
             return false;
         }
-        let end = match value.strip_prefix('"') {
-            Some(quoted) => quoted_len(quoted).map(|len| len + 1),
-            None => {
-                let end = value.find([';', ' ', '\t']).unwrap_or(value.len());
-                is_token(&value[..end]).then_some(end)
-            }
+        let end = if let Some(quoted) = value.strip_prefix('"') {
+            quoted_len(quoted).map(|len| len + 1)
+        } else {
+            let end = value.find([';', ' ', '\t']).unwrap_or(value.len());
+            is_token(&value[..end]).then_some(end)
         };
         let Some(end) = end else { return false };
         rest = &value[end..];

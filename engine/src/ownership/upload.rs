@@ -102,6 +102,12 @@ mod tests {
         NewFrame { value, replaces: None }
     }
 
+    fn apply(catalog: &mut Catalog, edits: &[Edit]) {
+        for edit in edits {
+            catalog.apply(edit).expect("applies");
+        }
+    }
+
     #[test]
     fn an_aborted_upload_releases_each_entry_as_often_as_it_holds_it() {
         let mut catalog = Catalog::default();
@@ -112,12 +118,12 @@ mod tests {
         let settled = references::settle(&catalog, &changes, &frames).expect("settles");
         let mut edits = references::edits(&settled, |id| frames[&id].value);
         edits.push(progress(&catalog, ID, &upload, true).expect("new"));
-        edits.iter().for_each(|edit| catalog.apply(edit).expect("applies"));
+        apply(&mut catalog, &edits);
         assert_eq!(catalog.chunk(ChunkId([1; 32])).expect("reads").expect("there").references, 2);
 
         let edits = abort(&catalog, ID).expect("aborts");
         assert!(edits.iter().map(Edit::encoded_len).sum::<usize>() <= abort_len_max(&upload));
-        edits.iter().for_each(|edit| catalog.apply(edit).expect("applies"));
+        apply(&mut catalog, &edits);
         assert_eq!(catalog.usage().chunks, 0);
         assert_eq!(catalog.count(Keyspace::Zero), 2);
         assert_eq!(catalog.count(Keyspace::Upload), 0);
