@@ -5,4 +5,8 @@
 //! release.
 
 pub mod campaign;
+pub mod coverage;
 pub mod crash;
+pub mod harness;
+pub mod oracle;
+pub mod random;
