@@ -1,1 +1,12 @@
-//! Placeholder.
+//! Campaigns against the store: a seeded workload on a simulated disk, every state that a crash or a failed call could leave, and an
+//! oracle that says what must hold in each.
+//!
+//! This is the only place where the engine and the independent parser of `holdfast-format-spec` meet. Nothing here is part of a
+//! release.
+
+pub mod campaign;
+pub mod coverage;
+pub mod crash;
+pub mod harness;
+pub mod oracle;
+pub mod random;

@@ -1,0 +1,26 @@
+//! Runs one campaign. Every campaign is a module of its own with its arguments and its `run`; here they only get their names.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use holdfast_tests::{campaign::Outcome, crash};
+
+/// Campaigns against the store.
+#[derive(Parser)]
+#[command(name = "campaign")]
+struct Arguments {
+    #[command(subcommand)]
+    campaign: Campaign,
+}
+
+#[derive(Subcommand)]
+enum Campaign {
+    Crash(crash::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome: Outcome = match Arguments::parse().campaign {
+        Campaign::Crash(arguments) => crash::run(&arguments),
+    };
+    outcome.into()
+}

@@ -1,0 +1,155 @@
+//! What a store has promised at a moment: which artifacts it must hold, which it may, and what has been said of time.
+//!
+//! Artifacts have one order, that of their commits. What a store holds after a crash is always the first of that order: all that
+//! were acknowledged, and perhaps some that were under way.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use holdfast::ids::{ArtifactId, Time};
+
+/// An artifact as it was put.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Index into the accounts.
+    pub account: usize,
+    /// Its id.
+    pub id: ArtifactId,
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Arc<[u8]>,
+    /// Their digest, as the put gave it.
+    pub sha256: holdfast::ids::Sha256,
+    /// When it ends.
+    pub expires_at: Option<Time>,
+    /// Name of the operation.
+    pub op_id: Option<String>,
+}
+
+/// What holds at a moment.
+#[derive(Clone, Debug)]
+pub struct Promise {
+    /// Making the store has been acknowledged.
+    pub made: bool,
+    /// Artifacts in the order of their commits.
+    pub order: Arc<Vec<Arc<Stored>>>,
+    /// So many of them must be there; the rest of the order may, from the front.
+    pub least: usize,
+    /// What the clock shows.
+    pub wall: Time,
+    /// The latest time that it ever showed.
+    pub latest: Time,
+    /// Artifacts of which somebody was told that they have expired.
+    pub told: Arc<BTreeSet<ArtifactId>>,
+}
+
+/// What must be said of an artifact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// It is readable.
+    Readable,
+    /// It has expired.
+    Gone,
+    /// Either: the clock was past its end and went back, and nobody asked meanwhile.
+    Open,
+}
+
+impl Promise {
+    /// Before there is a store.
+    pub fn nothing(now: Time) -> Self {
+        Self { made: false, order: Arc::default(), least: 0, wall: now, latest: now, told: Arc::default() }
+    }
+
+    /// What must be said of an artifact.
+    pub fn life(&self, stored: &Stored) -> Life {
+        match stored.expires_at {
+            None => Life::Readable,
+            Some(end) if self.wall >= end || self.told.contains(&stored.id) => Life::Gone,
+            Some(end) if self.latest < end => Life::Readable,
+            Some(_) => Life::Open,
+        }
+    }
+}
+
+/// What happens to a store.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Making it was acknowledged.
+    Made,
+    /// An open has shown that it holds the first so many artifacts: now all of them must stay.
+    Shown(usize),
+    /// A put has begun.
+    Begun(u64),
+    /// A put was acknowledged.
+    Done(u64, Arc<Stored>),
+    /// The clock was moved.
+    Clock(Time),
+    /// Somebody was told that these have expired.
+    Told(Vec<ArtifactId>),
+}
+
+/// The promises at each moment: what holds from an index of the disk's log on.
+#[derive(Clone, Debug)]
+pub struct Timeline(Vec<(usize, Promise)>);
+
+impl Timeline {
+    /// Follows events, given with the index of the disk's log from which on they count.
+    pub fn new(mut now: Promise, events: &[(usize, Event)]) -> Self {
+        let done: BTreeMap<u64, (usize, &Arc<Stored>)> = events
+            .iter()
+            .enumerate()
+            .filter_map(|(place, (_, event))| match event {
+                Event::Done(ticket, stored) => Some((*ticket, (place, stored))),
+                _ => None,
+            })
+            .collect();
+        let mut timeline = vec![(0, now.clone())];
+        // Under way, by the place of their end, since that is their order.
+        let mut under_way: BTreeMap<usize, &Arc<Stored>> = BTreeMap::new();
+        for (index, event) in events {
+            match event {
+                Event::Made => now.made = true,
+                Event::Shown(count) => {
+                    now.least = *count;
+                    Arc::make_mut(&mut now.order).truncate(*count);
+                }
+                Event::Begun(ticket) => under_way.extend(done.get(ticket).copied()),
+                Event::Done(ticket, _) => {
+                    under_way.remove(&done[ticket].0);
+                    now.least += 1;
+                }
+                Event::Clock(time) => {
+                    now.wall = *time;
+                    now.latest = now.latest.max(*time);
+                }
+                Event::Told(ids) => Arc::make_mut(&mut now.told).extend(ids),
+            }
+            if let Event::Begun(_) | Event::Done(..) = event {
+                let order = Arc::make_mut(&mut now.order);
+                let known = now.least.min(order.len());
+                if let Event::Done(_, stored) = event {
+                    // It stands where it stood while it was under way.
+                    debug_assert!(order.get(now.least - 1).is_some_and(|at| at.id == stored.id));
+                }
+                order.truncate(known);
+                order.extend(under_way.values().map(|stored| Arc::clone(stored)));
+            }
+            timeline.push((*index, now.clone()));
+        }
+        Self(timeline)
+    }
+
+    /// What holds once the operation of this index was issued.
+    pub fn at(&self, op_index: usize) -> &Promise {
+        let after = self.0.partition_point(|(from, _)| *from <= op_index);
+        &self.0[after.saturating_sub(1)].1
+    }
+
+    /// What holds at the end.
+    pub fn last(&self) -> &Promise {
+        &self.0.last().expect("a timeline begins with a promise").1
+    }
+}
