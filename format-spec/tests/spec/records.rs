@@ -1,13 +1,18 @@
 //! Records that contradict each other, or the bytes they name, are named.
 
-use crate::common::{self, Writer, header, op, store};
+use crate::common::{self, Writer, header, op, store as store_of};
+use holdfast_format_spec::commit::Edit;
+use holdfast_format_spec::cut::Sizes;
+use holdfast_format_spec::derive::TenantKeys;
 use holdfast_format_spec::frame::{Codec, Kind};
 use holdfast_format_spec::generate::encode::{self, FrameHead};
-use holdfast_format_spec::generate::{self, Generated};
-use holdfast_format_spec::keyspace::ZeroKey;
+use holdfast_format_spec::generate::{self, Generated, Rng};
+use holdfast_format_spec::keyspace::{Blob, Chunk, Entry, ZeroKey};
+use holdfast_format_spec::recipe::{Page, PageEntry};
 use holdfast_format_spec::seal::Seal;
 use holdfast_format_spec::segment::Lane;
 use holdfast_format_spec::store::{ProblemKind, Store, StoreImage};
+use sha2::{Digest, Sha256};
 
 /// A generated store that has every kind of record.
 fn rich() -> Generated {
@@ -120,6 +125,55 @@ fn a_blob_is_refused_where_the_artifact_has_another_digest() {
     assert!(image.blob(&artifact).is_err());
 }
 
+/// A store of one blob without references, made of these chunks, its recipe one page of them all.
+fn blob_of(chunks: &[&[u8]]) -> Vec<ProblemKind> {
+    let keys = TenantKeys::new(&common::manifest().tenants[0].key);
+    let mut log = Writer::new(header(1, Lane::Log));
+    let mut edits = Vec::new();
+    let mut store = |kind, id, payload: &[u8], references| {
+        let length = u32::try_from(payload.len()).expect("a small chunk");
+        let offset = log.plain(kind, id, 1, payload);
+        let (segment, codec) = (1, Codec::Raw);
+        let chunk = Chunk { segment, offset, stored: length, raw: length, tenant: 1, codec, kind, references };
+        edits.push(Edit::Put(Entry::Chunk(id, chunk)));
+    };
+    let mut entries = Vec::new();
+    for chunk in chunks {
+        let id = keys.chunk_id(chunk);
+        store(Kind::Chunk, id, chunk, 1);
+        entries.push(PageEntry { id, length: chunk.len() as u64 });
+    }
+    let content = chunks.concat();
+    let size = content.len() as u64;
+    let page = Page { level: 0, total: size, entries }.payload();
+    let root = keys.page_id(&page);
+    store(Kind::Page, root, &page, 1);
+    let key = keys.blob_key(&Sha256::digest(&content).into(), size);
+    edits.push(Edit::Put(Entry::Blob(key, Blob { root, size, references: 0 })));
+    edits.push(Edit::Put(Entry::Zero(ZeroKey::Blob(key))));
+    log.commit((1, 8_192), edits);
+    let files = store_of(&[&log], |_| ());
+    Store::check(&files).expect("readable").iter().map(|problem| problem.kind).collect()
+}
+
+#[test]
+fn a_blob_that_is_cut_otherwise_than_the_rules_say_is_named() {
+    let content = Rng::new(8).bytes(2_000);
+    let lengths = Sizes::of(&common::superblock()).cut(&content);
+    let first = common::index(lengths[0]);
+    assert_eq!(lengths.len(), 2, "the seed is one that gives two chunks");
+    assert_eq!(blob_of(&[&content[..first], &content[first..]]), []);
+    let moved = first - 1;
+    assert_eq!(blob_of(&[&content[..moved], &content[moved..]]), [ProblemKind::Recipe]);
+}
+
+#[test]
+fn a_recipe_of_another_shape_than_the_rules_give_is_named() {
+    // One chunk is its own root; here it stands in a page.
+    let content = Rng::new(8).bytes(300);
+    assert_eq!(blob_of(&[&content]), [ProblemKind::Recipe]);
+}
+
 /// A log whose first segment has one chunk, a footer made by `footer` and a seal changed by `change`.
 fn sealed(footer: impl FnOnce(&mut Vec<u8>), change: impl FnOnce(&mut Seal)) -> Vec<ProblemKind> {
     let mut log = Writer::new(header(1, Lane::Log));
@@ -152,7 +206,7 @@ fn sealed(footer: impl FnOnce(&mut Vec<u8>), change: impl FnOnce(&mut Seal)) -> 
     change(&mut seal);
     log.plain(Kind::Seal, log.chain, log.lsn, &encode::seal(&seal));
     let next = log.next(2);
-    let files = store(&[&log, &next], |_| ());
+    let files = store_of(&[&log, &next], |_| ());
     let mut kinds: Vec<ProblemKind> =
         Store::read(&files).expect("readable").problems.iter().map(|problem| problem.kind).collect();
     kinds.dedup();
