@@ -48,7 +48,9 @@ pub fn tidy(
         let len = edits_len(&edits);
         commit.run(Request::new(len, move |_| Ok((edits, ()))).privileged())?;
     }
-    for (key, value) in published.read().scan(Keyspace::Upload, &[], None, usize::MAX)? {
+    // Taken out of the loop's head: the catalog must not stay locked while the aborts are published.
+    let uploads = published.read().scan(Keyspace::Upload, &[], None, usize::MAX)?;
+    for (key, value) in uploads {
         let (Ok(id), Ok(record)) = (<[u8; 16]>::try_from(key), Upload::decode(&value)) else { continue };
         if record.sha_state.is_none() {
             let id = UploadId(id);

@@ -376,7 +376,48 @@ fn small_and_long_streams_come_back_after_a_reopen_and_verify_clean() {
         assert!(out == *bytes, "{} bytes", bytes.len());
     }
     let listed = store.list(&scope, None, 1000).expect("lists");
-    assert_eq!(listed.artifacts.iter().map(|a| a.id).collect::<Vec<_>>(), ids.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    assert_eq!(
+        listed.artifacts.iter().map(|a| a.id).collect::<Vec<_>>(),
+        ids.iter().map(|(id, _)| *id).collect::<Vec<_>>()
+    );
     drop(store);
     verify_clean(&disk);
+}
+
+/// An open that held the catalog while it committed the aborts waited for itself.
+#[test]
+fn an_open_aborts_what_a_killed_put_left() {
+    struct Kill(usize);
+    impl io::Read for Kill {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let len = bytes.len().min(self.0).min(1000);
+            if len == 0 {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            bytes[..len].copy_from_slice(&noise(len, (self.0 % 251) as u8));
+            self.0 -= len;
+            Ok(len)
+        }
+    }
+    let disk = SimDisk::from_image(&new_store().image(), 1);
+    let tuning = crate::ingest::Tuning { small_stream_max: 4 << 10, progress_bytes: 16 << 10 };
+    let store =
+        Store::open(world(&disk), &OpenOptions { tuning, ..OpenOptions::new(OpenMode::Write, "test") }).expect("opens");
+    let begun = disk.op_count();
+    store.put(&put("cut"), &mut Kill(100_000)).expect_err("the source fails");
+    drop(store);
+    let log = disk.log();
+    let mut aborted = 0;
+    let _ = Crashes::new(&log, 3, Budget::default()).for_each_image(begun..log.ops().len(), &mut |image, point| {
+        if point.variant != 0 {
+            return std::ops::ControlFlow::Continue(());
+        }
+        let disk = SimDisk::from_image(image, 5);
+        let store = open(&disk).unwrap_or_else(|e| panic!("{point}: {e}"));
+        aborted += store.report().aborted_uploads;
+        assert!(store.list(&put("").scope, None, 10).expect("lists").artifacts.is_empty(), "{point}");
+        assert_eq!(store.stats().expect("counts").chunks, 0, "{point}");
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(aborted > 0);
 }

@@ -163,7 +163,8 @@ impl Run<'_> {
         let mut whole = true;
         for entry in &page.entries {
             let below = page.level.checked_sub(1);
-            let len = match (below, self.catalog.read().chunk(entry.id)?) {
+            let chunk = self.catalog.read().chunk(entry.id)?;
+            let len = match (below, chunk) {
                 (None, Some(chunk)) if chunk.kind != FrameKind::Chunk => None,
                 _ => self.walk(tenant, entry.id, below, walked, artifact)?,
             };
