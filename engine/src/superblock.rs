@@ -96,11 +96,14 @@ impl Root {
         write_pair(&*file, superblock, 2)
     }
 
-    /// Takes over the superblock that was read. Ids start at the ceiling, whatever the last process used below it.
+    /// Takes over the superblock that was read, once the second pair of copies is sure to carry it: the next write overwrites the
+    /// first pair, and until that is synced the second is all there is. Ids start at the ceiling, whatever the last process used
+    /// below it.
     pub fn open(disk: &dyn Disk, superblock: Superblock, health: Arc<Health>) -> Result<Self> {
         let name = name();
         let file = disk::retry(|| disk.open(&name, OpenOptions::WRITE))
             .map_err(|e| Error::io(e, &name, "open the superblock"))?;
+        secure(&*file, &superblock)?;
         let reused = canary::sings(Canary::FileIdReused);
         let next_file = if reused { superblock.log_head.0.0 + 1 } else { superblock.ceiling_file.0 };
         Ok(Self { file, state: Mutex::new(State { superblock, next_file }), health })
@@ -141,11 +144,39 @@ impl Root {
     }
 }
 
+/// Makes the second pair of copies carry a state that two copies show. After a crash that pair may be torn, or older. After a kill or
+/// a failed sync the page cache may show copies that never reached the disk, so those that a write would have reached last are
+/// written again. No step touches the two copies that count until two others are synced.
+fn secure(file: &dyn File, superblock: &Superblock) -> Result<()> {
+    let mut carries = [false; COPIES as usize];
+    for (copy, carries) in (0..).zip(&mut carries) {
+        let mut bytes = [0; LEN];
+        disk::read_full(file, &mut bytes, u64::from(copy) * BLOCK)
+            .map_err(|e| Error::io(e, name(), "read the superblock"))?;
+        *carries = Superblock::decode(&bytes, copy).is_ok_and(|found| found == *superblock);
+    }
+    match carries {
+        [true, true, true, true] => write_copies(file, superblock, &[2, 3]),
+        // The next write was under way: it began after these were synced.
+        [_, _, true, true] => Ok(()),
+        [true, true, _, _] => {
+            write_copies(file, superblock, &[0, 1])?;
+            write_copies(file, superblock, &[2, 3])
+        }
+        [_, _, true, false] => write_copies(file, superblock, &[3]),
+        _ => write_copies(file, superblock, &[2]),
+    }
+}
+
 /// Writes two neighbouring copies and syncs.
 fn write_pair(file: &dyn File, superblock: &Superblock, first: u32) -> Result<()> {
+    write_copies(file, superblock, &[first, first + 1])
+}
+
+fn write_copies(file: &dyn File, superblock: &Superblock, copies: &[u32]) -> Result<()> {
     let name = name();
-    for copy in first..first + 2 {
-        disk::write_all(file, &superblock.encode(copy), u64::from(copy) * BLOCK)
+    for copy in copies {
+        disk::write_all(file, &superblock.encode(*copy), u64::from(*copy) * BLOCK)
             .map_err(|e| Error::io(e, &name, "write the superblock"))?;
     }
     disk::retry(|| file.sync(SyncKind::Data)).map_err(|e| Error::io(e, &name, "sync the superblock"))
