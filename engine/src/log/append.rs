@@ -247,10 +247,11 @@ impl Log {
         Ok(())
     }
 
-    /// Log segments start small and double as the store grows.
+    /// Log segments start small, twice, and double as the store grows.
     fn next_capacity(&self) -> u64 {
         let options = self.ground.root.current().options;
-        self.tail.capacity.saturating_mul(2).clamp(options.log_segment_first, options.log_segment_max)
+        let grown = if self.tail.id == FileId(1) { self.tail.capacity } else { self.tail.capacity.saturating_mul(2) };
+        grown.clamp(options.log_segment_first, options.log_segment_max)
     }
 
     /// The first write of an open behind what it adopted: the superblock names the newest segment, in all copies and no longer clean;
