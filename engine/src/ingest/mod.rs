@@ -154,9 +154,12 @@ impl Ingest {
         self.ground.health.check()?;
         let mut begun = self.begin(put)?;
         let new = &begun.new;
-        if let Some(artifact) = artifact::replay(&*self.ground.published.read(), &new.account, new.op, self.now())? {
+        let earlier = artifact::replay(&*self.ground.published.read(), &new.account, new.op, self.now())?;
+        if let Some(artifact) = earlier {
             return Ok(Outcome { artifact, replayed: true }.into());
         }
+        // Behind the replay: the expiry of a retry may have passed since it was asked for first.
+        artifact::check_expiry(new.expires_at, self.now())?;
         let options = self.ground.root.current().options;
         let mut cutter = source::Cutter::new(source, options.chunks, put.size_hint);
         let is_small = cutter.is_within(self.tuning.small_stream_max)?;
@@ -184,7 +187,6 @@ impl Ingest {
         let account = self.ground.door.account(&*self.ground.published.read(), &put.scope)?;
         let op = put.op_id.map(|op_id| self.ground.door.op(&account, op_id)).transpose()?;
         let name = names::artifact_name(put.name)?;
-        artifact::check_expiry(put.expires_at, self.now())?;
         let new = NewArtifact {
             id: ArtifactId(entropy::random(&*self.ground.entropy)?),
             account,
