@@ -21,7 +21,7 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
-/// A fixed structure. Offsets come from [`layout!`], so a field outside of it is a bug and not bad input.
+/// A fixed structure. Offsets come from `layout!`, so a field outside of it is a bug and not bad input.
 pub struct Fixed<'a>(pub &'a [u8]);
 
 impl<'a> Fixed<'a> {

@@ -1,0 +1,120 @@
+//! `get`: verified bytes out of the store.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use holdfast::{
+    AccountScope, ArtifactInfo, Error, Get, OpenMode, Store,
+    ids::{ArtifactId, Sha256},
+};
+use serde::Serialize;
+
+use crate::{
+    exit_code::{Failure, Outcome, help},
+    files::{Sink, Target},
+    output::{invalid, shown, stdout_failure},
+    session::Session,
+    values::{ByteRange, artifact_id, byte_range, sha256},
+};
+
+/// Get an artifact's bytes, verified
+///
+/// A file is written beside PATH and renamed over it, so PATH never holds a part. Without PATH it gets the artifact's name in the
+/// current directory, which must not be there yet. On `-` what comes before damage in a long artifact is verified but not whole.
+#[derive(Args)]
+#[command(after_help = help(
+    &[
+        "holdfast get mfrggzdfmztwq2lknnwg23tpoa",
+        "holdfast get mfrggzdfmztwq2lknnwg23tpoa report.pdf",
+        "holdfast get --range 0-1023 mfrggzdfmztwq2lknnwg23tpoa - | xxd",
+    ],
+    &[0, 1, 2, 3, 4, 5, 6, 7],
+))]
+pub(crate) struct GetArgs {
+    /// Id of the artifact
+    #[arg(value_parser = artifact_id)]
+    pub(crate) id: ArtifactId,
+    /// File to write, or `-` for standard output
+    pub(crate) path: Option<PathBuf>,
+    /// Account that owns it
+    #[arg(long, value_name = "A", default_value = "default")]
+    pub(crate) account: String,
+    /// Bytes A to B, both included and counted from 0; `A-` for all from A
+    #[arg(long, value_name = "A-B", value_parser = byte_range)]
+    pub(crate) range: Option<ByteRange>,
+    /// Refuse before the first byte unless the artifact has this SHA-256
+    #[arg(long, value_name = "HEX", value_parser = sha256)]
+    pub(crate) expect_sha256: Option<Sha256>,
+}
+
+impl GetArgs {
+    /// The whole of an artifact of the default account.
+    pub(crate) fn of(id: ArtifactId) -> Self {
+        Self { id, path: None, account: "default".to_owned(), range: None, expect_sha256: None }
+    }
+}
+
+#[derive(Serialize)]
+struct Got {
+    id: String,
+    size: u64,
+    sha256: String,
+    path: String,
+}
+
+pub(crate) fn run(args: &GetArgs, session: &Session) -> Outcome {
+    let store = session.open(OpenMode::Read, "get")?;
+    let got = get(args, &store, session);
+    let closed = store.close();
+    got?;
+    Ok(closed?)
+}
+
+fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
+    let scope = AccountScope { tenant: "default", account: &args.account };
+    let info = store.stat(&scope, args.id)?;
+    let mut target = match &args.path {
+        Some(path) if path.as_os_str() == "-" => {
+            return read(args, store, &info, &mut io::stdout().lock(), stdout_failure);
+        }
+        Some(path) => Target::replacing(path)?,
+        // The name rule leaves no `/`, no NUL and no `..` in it: joined to `.` it stays here, also with a `-` in front.
+        None => Target::fresh(&Path::new(".").join(&info.name))?,
+    };
+    let path = args.path.as_ref().map_or_else(|| info.name.clone(), |path| path.to_string_lossy().into_owned());
+    let file = shown(&path);
+    read(args, store, &info, &mut target, |error| Error::io(error, &file, "write").into())?;
+    target.put_in_place()?;
+    let got = Got { id: info.id.to_string(), size: info.size, sha256: info.sha256.to_string(), path };
+    session.output.line(&got, format!("{}  {:>12}  {file}", got.id, got.size))
+}
+
+fn read(
+    args: &GetArgs,
+    store: &Store,
+    info: &ArtifactInfo,
+    to: &mut dyn Write,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Outcome {
+    let range = match args.range {
+        None => None,
+        Some(range) => Some(range.within(info.size).ok_or_else(|| {
+            invalid(format!("the range begins behind the end: the artifact has {} bytes", info.size))
+        })?),
+    };
+    let len = range.as_ref().map_or(info.size, |range| range.end - range.start);
+    let get = Get { range, expect_sha256: args.expect_sha256 };
+    let scope = AccountScope { tenant: "default", account: &args.account };
+    let mut sink = Sink::new(to, len);
+    let read = store
+        .get(&scope, args.id, &get, &mut sink)
+        .and_then(|_| sink.flush().map_err(|error| Error::io(error, "the target", "write")));
+    match (read, sink.failure()) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Some(error)) => Err(failed(error)),
+        (Err(error), None) => Err(error.into()),
+    }
+}

@@ -1,0 +1,56 @@
+//! The commands, one file each: its arguments, its help, what it calls and what it prints.
+
+pub(crate) mod completions;
+pub(crate) mod get;
+pub(crate) mod init;
+pub(crate) mod inspect;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod put;
+pub(crate) mod quickstart;
+pub(crate) mod stat;
+pub(crate) mod stats;
+pub(crate) mod verify;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit_code::help;
+
+/// A content-addressed blob store for files that somebody owns: one directory, verified bytes, durable before acknowledged
+#[derive(Parser)]
+#[command(
+    name = "holdfast",
+    version,
+    disable_help_subcommand = true,
+    after_help = help(
+        &["holdfast quickstart", "holdfast init --store ./files && holdfast --store ./files put report.pdf"],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    )
+)]
+pub(crate) struct Cli {
+    /// Directory of the store
+    #[arg(long, global = true, env = "HOLDFAST_STORE", hide_env_values = true, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print JSON, one object a line; errors too, on standard error
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Init(init::InitArgs),
+    Put(put::PutArgs),
+    Get(get::GetArgs),
+    Stat(stat::StatArgs),
+    List(list::ListArgs),
+    Verify(verify::VerifyArgs),
+    Inspect(inspect::InspectArgs),
+    Stats(stats::StatsArgs),
+    Quickstart(quickstart::QuickstartArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}

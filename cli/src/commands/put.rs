@@ -1,0 +1,219 @@
+//! `put`: files into the store, a line each as soon as it is durable.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use holdfast::{
+    AccountScope, Error, Kind, OpenMode, Put, PutReply, Store,
+    clock::{Clock, OsClock},
+    format::artifact::Origin,
+    ids::Time,
+};
+use serde::Serialize;
+
+use crate::{
+    exit_code::{Failure, Outcome, help},
+    files::{Base, Source},
+    output::{invalid, shown},
+    session::Session,
+    values::{after, duration_ms, origin},
+};
+
+/// Put files into the store; prints a line for each once it is durable
+///
+/// A file that fails gives its error on standard error and the others go on; the exit code is that of the first failure.
+#[derive(Args)]
+#[command(after_help = help(
+    &[
+        "holdfast put report.pdf figures/*.png",
+        "holdfast put --root ./outbox --expires-in 30d result.csv",
+        "tar c src | holdfast put --name src.tar -",
+    ],
+    &[0, 1, 2, 3, 4, 5, 6, 7],
+))]
+pub(crate) struct PutArgs {
+    /// Regular files, or `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Take the files from beneath this directory only: no link is followed, no `..` is taken
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Account that owns them
+    #[arg(long, value_name = "A", default_value = "default")]
+    pub(crate) account: String,
+    /// Where they come from: `upload`, `sandbox_export`, `model_output`, `tool_output` or `derived`
+    #[arg(long, value_name = "O", default_value = "upload", value_parser = origin)]
+    pub(crate) origin: Origin,
+    /// Name on the record, for one file; by default the last part of its path
+    #[arg(long, value_name = "N")]
+    pub(crate) name: Option<String>,
+    /// Media type on the record; by default what the first bytes say
+    #[arg(long, value_name = "M")]
+    pub(crate) media_type: Option<String>,
+    /// The caller's own order; of several files the first gets K, the next K + 1
+    #[arg(long, value_name = "K")]
+    pub(crate) order: Option<u64>,
+    /// End of their life from now on, as 90s, 15m, 12h or 30d
+    #[arg(long, value_name = "TIME", value_parser = duration_ms)]
+    pub(crate) expires_in: Option<u64>,
+    /// Makes a retry safe, for one file: the same id again gives the first outcome
+    #[arg(long, value_name = "ID")]
+    pub(crate) op_id: Option<String>,
+}
+
+impl PutArgs {
+    /// Files as they are, everything else by default.
+    pub(crate) fn of(files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            root: None,
+            account: "default".to_owned(),
+            origin: Origin::Upload,
+            name: None,
+            media_type: None,
+            order: None,
+            expires_in: None,
+            op_id: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let stdin = self.files.iter().any(|file| is_stdin(file));
+        if self.files.len() > 1 && (self.name.is_some() || self.op_id.is_some() || stdin) {
+            return Err(invalid("--name, --op-id and `-` go with one FILE"));
+        }
+        if stdin && self.name.is_none() {
+            return Err(invalid("standard input has no name: give --name"));
+        }
+        if stdin && self.root.is_some() {
+            return Err(invalid("standard input is not beneath a root"));
+        }
+        Ok(())
+    }
+
+    fn expires_at(&self) -> Result<Option<Time>, Error> {
+        let end = |ms| after(OsClock.wall(), ms).ok_or_else(|| invalid("--expires-in lies beyond the year 9999"));
+        self.expires_in.map(end).transpose()
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// A file that is durable.
+#[derive(Serialize)]
+pub(crate) struct Stored {
+    pub(crate) id: String,
+    name: String,
+    pub(crate) size: u64,
+    pub(crate) sha256: String,
+    media_type: String,
+    replayed: bool,
+    path: String,
+}
+
+impl Stored {
+    fn new(reply: PutReply, path: String) -> Self {
+        Self {
+            id: reply.id.to_string(),
+            name: reply.name,
+            size: reply.size,
+            sha256: reply.sha256.to_string(),
+            media_type: reply.media_type,
+            replayed: reply.replayed,
+            path,
+        }
+    }
+}
+
+pub(crate) fn run(args: &PutArgs, session: &Session) -> Outcome {
+    put(args, session).map(drop)
+}
+
+/// Puts, prints, and gives what was stored.
+pub(crate) fn put(args: &PutArgs, session: &Session) -> Outcome<Vec<Stored>> {
+    args.check()?;
+    let expires_at = args.expires_at()?;
+    let base = args.root.as_deref().map_or(Ok(Base::Anywhere), Base::root)?;
+    let store = session.open(OpenMode::Write, "put")?;
+    let stored = put_each(args, &base, expires_at, &store, session);
+    let closed = store.close();
+    let stored = stored?;
+    closed?;
+    Ok(stored)
+}
+
+fn put_each(
+    args: &PutArgs,
+    base: &Base,
+    expires_at: Option<Time>,
+    store: &Store,
+    session: &Session,
+) -> Outcome<Vec<Stored>> {
+    let mut stored = Vec::new();
+    let mut first_failure = None;
+    for (index, file) in args.files.iter().enumerate() {
+        let path = file.to_string_lossy().into_owned();
+        match put_one(args, base, expires_at, store, file, index as u64) {
+            Ok(reply) => {
+                let line = Stored::new(reply, path);
+                let note = if line.replayed { "  (as before)" } else { "" };
+                session.output.line(&line, format!("{}  {:>12}  {}{note}", line.id, line.size, line.name))?;
+                stored.push(line);
+            }
+            Err(error) => {
+                session.output.error(&error, Some(&shown(&path)));
+                first_failure.get_or_insert(error.kind().exit_code());
+            }
+        }
+    }
+    match first_failure {
+        None => Ok(stored),
+        Some(code) => Err(Failure::Told(code)),
+    }
+}
+
+fn put_one(
+    args: &PutArgs,
+    base: &Base,
+    expires_at: Option<Time>,
+    store: &Store,
+    file: &Path,
+    index: u64,
+) -> Result<PutReply, Error> {
+    let order = match args.order {
+        None => None,
+        Some(first) => Some(first.checked_add(index).ok_or_else(|| invalid("--order is too large"))?),
+    };
+    let mut put = Put {
+        scope: AccountScope { tenant: "default", account: &args.account },
+        name: args.name.as_deref().map_or_else(|| name_of(file), Ok)?,
+        origin: args.origin,
+        media_type: args.media_type.as_deref(),
+        op_id: args.op_id.as_deref(),
+        order,
+        expires_at,
+        size_hint: None,
+    };
+    if is_stdin(file) {
+        return put_source(store, &put, Source::stream(&mut io::stdin().lock()));
+    }
+    let (mut opened, len) = base.open(file)?;
+    put.size_hint = Some(len);
+    put_source(store, &put, Source::file(&mut opened, len))
+}
+
+fn put_source(store: &Store, put: &Put<'_>, mut source: Source<'_>) -> Result<PutReply, Error> {
+    store.put(put, &mut source).map_err(|error| source.failure().unwrap_or(error))
+}
+
+/// The last part of the path. `..` has none, and a name that is not UTF-8 cannot stand on a record.
+fn name_of(file: &Path) -> Result<&str, Error> {
+    let bad = |message: &'static str| Error::new(Kind::BadName, message);
+    let name = file.file_name().ok_or_else(|| bad("the path ends in no name: give --name"))?;
+    name.to_str().ok_or_else(|| bad("the name is not UTF-8: give --name"))
+}

@@ -1,0 +1,48 @@
+//! The command line of Holdfast: arguments in, engine calls, lines out.
+//!
+//! It holds no rules of the store. One file a command stands in `commands/`; this one only dispatches.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod exit_code;
+mod files;
+mod output;
+mod progress;
+mod record;
+mod session;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use commands::{Cli, Command, completions, get, init, inspect, list, man, put, quickstart, stat, stats, verify};
+use exit_code::Outcome;
+use session::Session;
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => {
+            let session = Session::new(cli.store, cli.json);
+            let outcome = run(&cli.command, &session);
+            exit_code::finish(outcome, &session.output)
+        }
+        Err(usage) => exit_code::finish_usage(&usage),
+    }
+}
+
+fn run(command: &Command, session: &Session) -> Outcome {
+    match command {
+        Command::Init(args) => init::run(args, session),
+        Command::Put(args) => put::run(args, session),
+        Command::Get(args) => get::run(args, session),
+        Command::Stat(args) => stat::run(args, session),
+        Command::List(args) => list::run(args, session),
+        Command::Verify(args) => verify::run(args, session),
+        Command::Inspect(args) => inspect::run(args, session),
+        Command::Stats(args) => stats::run(args, session),
+        Command::Quickstart(args) => quickstart::run(args, session),
+        Command::Completions(args) => completions::run(args, session),
+        Command::Man(args) => man::run(args, session),
+    }
+}

@@ -1,0 +1,93 @@
+//! Lines on standard output, errors on standard error; as text for people or as JSON for scripts.
+//!
+//! It knows nothing of what the lines mean. A standard output that cannot be written is an error like any other; a standard error
+//! that cannot be written is not, since nobody is left to be told.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+use holdfast::{Error, Kind};
+use serde::Serialize;
+
+use crate::exit_code::{Failure, Outcome};
+
+/// How to print.
+pub(crate) struct Output {
+    /// JSON instead of text.
+    pub(crate) json: bool,
+}
+
+#[derive(Serialize)]
+struct ErrorLine<'a> {
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    kind: &'a str,
+    message: String,
+    file: Option<&'a str>,
+    offset: Option<u64>,
+}
+
+impl Output {
+    /// One object: a line of JSON, or the text. Flushed, since a script may act on each line as it comes.
+    pub(crate) fn line(&self, object: &impl Serialize, text: impl Display) -> Outcome {
+        let mut out = io::stdout().lock();
+        let written = if self.json { writeln!(out, "{}", to_json(object)) } else { writeln!(out, "{text}") };
+        written.and_then(|()| out.flush()).map_err(stdout_failure)
+    }
+
+    /// A line that only people read.
+    pub(crate) fn say(&self, text: impl Display) -> Outcome {
+        if self.json {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).map_err(stdout_failure)
+    }
+
+    /// Tells of an error; `about` is the argument that it concerns, if there is one.
+    pub(crate) fn error(&self, error: &Error, about: Option<&str>) {
+        let about_text = about.map_or_else(String::new, |about| format!("{about}: "));
+        let _ = if self.json {
+            let place = error.place();
+            let artifact = place.artifact.map_or_else(String::new, |id| format!(" (artifact {id})"));
+            let source = std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"));
+            let body = ErrorBody {
+                kind: error.kind().as_str(),
+                message: format!("{about_text}{}{artifact}{source}", error.message()),
+                file: place.file.as_deref().or(about),
+                offset: place.offset,
+            };
+            writeln!(io::stderr(), "{}", to_json(&ErrorLine { error: body }))
+        } else {
+            writeln!(io::stderr(), "holdfast: {}: {about_text}{error}", error.kind().as_str())
+        };
+    }
+}
+
+fn to_json(object: &impl Serialize) -> String {
+    serde_json::to_string(object).expect("the objects are plain structs with string keys")
+}
+
+/// What a failed write to standard output means.
+pub(crate) fn stdout_failure(error: io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Failure::Unread
+    } else {
+        Error::io(error, "standard output", "write").into()
+    }
+}
+
+/// Text of the caller's, made fit for a terminal: a path may hold line breaks and escape sequences.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+/// An argument that does not fit.
+pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(Kind::InvalidArgument, message)
+}

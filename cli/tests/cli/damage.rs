@@ -1,0 +1,124 @@
+//! Damage on the disk: told with file and offset, never served, and never made worse.
+
+use std::fs;
+
+use holdfast::{checksum::crc, format::superblock::COPIES};
+use serde_json::{Value, json};
+
+use crate::support::{Place, keys, noise, text};
+
+const COPY: usize = 4096;
+
+/// Changes the superblock's copies and mends their checksums.
+fn patch_superblock(place: &Place, mut change: impl FnMut(&mut [u8])) {
+    let path = place.store().join("superblock");
+    let mut bytes = fs::read(&path).expect("it is there");
+    for copy in 0..COPIES {
+        let slot = &mut bytes[copy as usize * COPY..][..COPY];
+        change(slot);
+        let mut salt = slot[24..40].to_vec();
+        salt.extend_from_slice(&copy.to_le_bytes());
+        let checksum = crc(&salt, &slot[..COPY - 4]);
+        slot[COPY - 4..].copy_from_slice(&checksum.to_le_bytes());
+    }
+    fs::write(&path, bytes).expect("written");
+}
+
+/// Flips a bit of the first place at which a file of the store holds these bytes; gives the file's name and the place.
+fn flip_where(place: &Place, needle: &[u8]) -> (String, u64) {
+    for name in place.names("store") {
+        let path = place.store().join(&name);
+        let mut bytes = fs::read(&path).expect("readable");
+        if let Some(at) = bytes.windows(needle.len()).position(|window| window == needle) {
+            bytes[at] ^= 1;
+            fs::write(&path, bytes).expect("written");
+            return (name, at as u64);
+        }
+    }
+    panic!("no file holds these bytes");
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_left_alone() {
+    let place = Place::new();
+    place.put("name", "bytes");
+    patch_superblock(&place, |slot| slot[8..12].copy_from_slice(&2_u32.to_le_bytes()));
+    let before: Vec<_> =
+        place.names("store").iter().map(|name| fs::read(place.store().join(name)).expect("there")).collect();
+    place.write("file", "bytes");
+    for args in [vec!["put", "file"], vec!["list"], vec!["verify"], vec!["stats"]] {
+        place.run(&args).failed(6, "VERSION");
+    }
+    assert_ne!(place.run(["init"]).code, 0);
+    let after: Vec<_> =
+        place.names("store").iter().map(|name| fs::read(place.store().join(name)).expect("there")).collect();
+    assert!(before == after, "a file was changed");
+}
+
+#[test]
+fn a_damaged_payload_is_not_served_and_verify_names_its_place() {
+    let place = Place::new();
+    let bytes = noise(7, 40_000);
+    let id = place.put("damaged", &bytes);
+    let other = place.put("other", "whole");
+    let (file, at) = flip_where(&place, &bytes[20_000..20_064]);
+
+    let ran = place.run(["get", &id, "-"]).failed(5, "CORRUPT");
+    assert_eq!(ran.bytes, b"");
+    place.run(["get", &id, "out"]).failed(5, "CORRUPT");
+    assert!(!place.path("out").exists());
+    assert_eq!(place.run(["get", &other, "-"]).well().bytes, b"whole");
+
+    let ran = place.json(["verify", "--deep"]);
+    assert_eq!((ran.code, ran.err.as_str()), (5, ""));
+    let report = ran.line();
+    assert_eq!(report["ok"], false);
+    let problems = report["problems"].as_array().expect("a list");
+    assert!(!problems.is_empty());
+    for problem in problems {
+        assert_eq!(keys(problem), ["artifact", "file", "kind", "offset"]);
+    }
+    let named = problems.iter().any(|problem| {
+        let offset = problem["offset"].as_u64().unwrap_or(u64::MAX);
+        problem["kind"] == "CORRUPT" && problem["file"] == json!(file) && offset <= at && at < offset + 50_000
+    });
+    assert!(named, "{file} at {at} is not among {report}");
+
+    let ran = place.run(["verify", "--deep"]);
+    assert_eq!(ran.code, 5);
+    assert!(ran.out.contains(&file) && ran.out.contains("found"), "{}", ran.out);
+}
+
+#[test]
+fn verify_reports_a_store_that_cannot_be_opened() {
+    let place = Place::new();
+    place.put("name", "bytes");
+    let path = place.store().join("superblock");
+    let mut bytes = fs::read(&path).expect("there");
+    for copy in 0..COPIES as usize {
+        bytes[copy * COPY + 500] ^= 1;
+    }
+    fs::write(&path, bytes).expect("written");
+
+    place.run(["list"]).failed(5, "CORRUPT");
+    let ran = place.json(["verify"]);
+    assert_eq!((ran.code, ran.err.as_str()), (5, ""));
+    let report = ran.line();
+    assert_eq!(keys(&report), ["artifacts", "blobs", "bytes", "chunks", "ok", "problems"]);
+    assert_eq!((&report["ok"], &report["problems"][0]["kind"]), (&json!(false), &json!("CORRUPT")));
+    assert_eq!(report["problems"][0]["file"], "superblock");
+    assert_ne!(place.run(["init"]).code, 0, "a damaged store is not made over");
+}
+
+#[test]
+fn an_error_of_a_damaged_store_names_file_and_offset() {
+    let place = Place::new();
+    let bytes = noise(8, 5_000);
+    let id = place.put("damaged", &bytes);
+    let (file, _) = flip_where(&place, &bytes[1_000..1_064]);
+    let ran = place.json(["get", &id, "-"]);
+    let error: Value = serde_json::from_str(&ran.err).expect("one object");
+    assert_eq!(text(&error["error"], "kind"), "CORRUPT");
+    assert_eq!(error["error"]["file"], json!(file));
+    assert!(error["error"]["offset"].is_u64(), "{error}");
+}

@@ -1,0 +1,14 @@
+//! The real binary, over every command and over input that it should refuse.
+
+#![expect(clippy::disallowed_methods, reason = "the tests make and damage files, as a user or a bad disk would")]
+
+mod damage;
+mod get;
+mod inspect;
+mod put;
+mod root;
+mod shapes;
+mod streams;
+mod support;
+mod tour;
+mod usage;
