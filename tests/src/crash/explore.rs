@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -22,6 +22,8 @@ use crate::{
 
 /// One recovery in so many is crashed again.
 pub const NESTED: u64 = 50;
+/// Operations of such a recovery after which it crashes.
+const NESTED_OPS: usize = 5;
 /// A recovery, a recovery of a crashed recovery, and one of that.
 pub const DEPTH_MAX: usize = 3;
 
@@ -128,7 +130,7 @@ impl Explorer<'_> {
         let ids = Ids::of(&run.log, used_before);
         let mut seen = BTreeSet::new();
         let mut broke = None;
-        let _ = crashes.for_each_image(run.log.indexes(), &mut |image, point| {
+        let mut visit = |image: &Image, point: &CrashPoint| {
             if !seen.insert((image.digest(), ids.marks(point.op_index))) {
                 return ControlFlow::Continue(());
             }
@@ -150,7 +152,12 @@ impl Explorer<'_> {
                     ControlFlow::Break(())
                 }
             }
-        });
+        };
+        for range in ranges(run, path) {
+            if crashes.for_each_image(range, &mut visit).is_break() {
+                break;
+            }
+        }
         match broke {
             None => Ok(true),
             Some(None) => Ok(false),
@@ -214,10 +221,20 @@ impl Explorer<'_> {
             // Now and then everything.
             (0, 0) => u64::MAX,
             (0, _) => 12,
-            _ => 6,
+            _ => 2,
         };
         Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max: 256 }
     }
+}
+
+/// Which operations of a run are looked at: all of a workload's, a few of a recovery's, since there are many recoveries.
+fn ranges(run: &Run, path: &Path) -> Vec<Range<usize>> {
+    if path.points.is_empty() {
+        return vec![run.log.indexes()];
+    }
+    let mut random = Random::new(path.random(5));
+    let ops: BTreeSet<usize> = (0..NESTED_OPS).map(|_| random.index(run.log.ops().len())).collect();
+    ops.into_iter().map(|op| op..op + 1).collect()
 }
 
 /// Ids of files that a run used, and how often it promised something.
