@@ -388,9 +388,10 @@ impl<'a> Walk<'a> {
         }
         let sealed = matches!(seen.last(), Some(Seen::Frame { offset, header })
             if header.kind == Kind::Seal && offset + header.frame_len() == end);
-        if sealed {
+        // A bulk segment is sealed once a commit says so: before, a seal may stand there without what belongs to it.
+        if sealed && (must_be_sealed || lane == Lane::Log) {
             check_sealed((&name, &*bytes), &rules, header.as_ref(), &seen, self.problems)?;
-        } else if must_be_sealed {
+        } else if must_be_sealed && !sealed {
             self.problems.add(ProblemKind::Segment, &name, (end, 0), "no seal at the end of a sealed segment");
         }
         Ok(Some(end))

@@ -1,9 +1,9 @@
 //! Looks at every crash of a run, and at the crashes of some of the recoveries.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -22,6 +22,10 @@ use crate::{
 
 /// One recovery in so many is crashed again.
 pub const NESTED: u64 = 50;
+/// Operations of such a recovery after which it crashes.
+const NESTED_OPS: usize = 5;
+/// Operations before a crash that a replay prints.
+const SHOWN: usize = 40;
 /// A recovery, a recovery of a crashed recovery, and one of that.
 pub const DEPTH_MAX: usize = 3;
 
@@ -128,7 +132,7 @@ impl Explorer<'_> {
         let ids = Ids::of(&run.log, used_before);
         let mut seen = BTreeSet::new();
         let mut broke = None;
-        let _ = crashes.for_each_image(run.log.indexes(), &mut |image, point| {
+        let mut visit = |image: &Image, point: &CrashPoint| {
             if !seen.insert((image.digest(), ids.marks(point.op_index))) {
                 return ControlFlow::Continue(());
             }
@@ -150,7 +154,12 @@ impl Explorer<'_> {
                     ControlFlow::Break(())
                 }
             }
-        });
+        };
+        for range in ranges(run, path) {
+            if crashes.for_each_image(range, &mut visit).is_break() {
+                break;
+            }
+        }
         match broke {
             None => Ok(true),
             Some(None) => Ok(false),
@@ -186,6 +195,7 @@ impl Explorer<'_> {
             let ids = Ids::of(&run.log, &used);
             let image = crashes.image(point).ok_or_else(|| wrong(&at, format!("the run has no crash {point}")))?;
             at = at.with(point);
+            show_ops(&run.log, point.op_index);
             used = ids.used(point.op_index);
             let promise = run.timeline.at(point.op_index);
             // Crashes of a recovery need the same recovery, and that depends on what was checked.
@@ -214,10 +224,44 @@ impl Explorer<'_> {
             // Now and then everything.
             (0, 0) => u64::MAX,
             (0, _) => 12,
-            _ => 6,
+            _ => 2,
         };
         Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max: 256 }
     }
+}
+
+/// Prints the operations before a crash, for whoever looks for its cause.
+fn show_ops(log: &OpLog, op_index: usize) {
+    let names: BTreeMap<u64, String> = log
+        .ops()
+        .iter()
+        .filter_map(|op| match op {
+            Op::Create { ino, name } | Op::Lock { ino, name } => Some((*ino, name.to_string())),
+            _ => None,
+        })
+        .collect();
+    let file = |ino: &u64| names.get(ino).cloned().unwrap_or_else(|| format!("file {ino} of the image"));
+    println!("the image: {:?}", log.base());
+    for (index, op) in log.ops().iter().enumerate().take(op_index + 1).skip(op_index.saturating_sub(SHOWN)) {
+        let text = match op {
+            Op::Write { ino, offset, bytes } => format!("write {} {offset}+{}", file(ino), bytes.len()),
+            Op::Zero { ino, offset, len } => format!("zero {} {offset}+{len}", file(ino)),
+            Op::SetLen { ino, len } => format!("set_len {} {len}", file(ino)),
+            Op::Sync { ino, .. } => format!("sync {}", file(ino)),
+            other => format!("{other:?}"),
+        };
+        println!("{index:>6} {text}");
+    }
+}
+
+/// Which operations of a run are looked at: all of a workload's, a few of a recovery's, since there are many recoveries.
+fn ranges(run: &Run, path: &Path) -> Vec<Range<usize>> {
+    if path.points.is_empty() {
+        return vec![run.log.indexes()];
+    }
+    let mut random = Random::new(path.random(5));
+    let ops: BTreeSet<usize> = (0..NESTED_OPS).map(|_| random.index(run.log.ops().len())).collect();
+    ops.into_iter().map(|op| op..op + 1).collect()
 }
 
 /// Ids of files that a run used, and how often it promised something.
