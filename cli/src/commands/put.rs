@@ -140,6 +140,9 @@ pub(crate) fn put(args: &PutArgs, session: &Session) -> Outcome<Vec<Stored>> {
     let expires_at = args.expires_at()?;
     let base = args.root.as_deref().map_or(Ok(Base::Anywhere), Base::root)?;
     let store = session.open(OpenMode::Write, "put")?;
+    if let Some(why) = &store.report().read_only {
+        return Err(Error::new(Kind::ReadOnly, why.clone()).into());
+    }
     let stored = put_each(args, &base, expires_at, &store, session);
     let closed = store.close();
     let stored = stored?;

@@ -122,3 +122,35 @@ fn an_error_of_a_damaged_store_names_file_and_offset() {
     assert_eq!(error["error"]["file"], json!(file));
     assert!(error["error"]["offset"].is_u64(), "{error}");
 }
+
+#[test]
+fn damage_in_the_middle_of_the_log_is_said_by_whoever_wants_to_write_and_the_rest_is_read() {
+    let place = Place::new();
+    let ids = [place.put("one", "first"), place.put("two", "second")];
+    let path = place.store().join("segment-1");
+    let mut bytes = fs::read(&path).expect("there");
+    // The header of the first frame of all.
+    bytes[8192 + 20] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+
+    place.write("file", "bytes");
+    let ran = place.run(["put", "file", "file"]).failed(6, "READ_ONLY");
+    assert_eq!(ran.err.lines().count(), 1, "once, not for each file: {}", ran.err);
+    let problems = place.json(["verify"]).line()["problems"].clone();
+    assert_eq!((&problems[0]["file"], &problems[0]["offset"]), (&json!("segment-1"), &json!(8192)));
+    for (id, content) in ids.iter().zip(["first", "second"]) {
+        assert_eq!(place.run(["get", id, "-"]).well().out, content);
+    }
+    assert!(fs::read(&path).expect("there") == bytes, "nothing was truncated or mended");
+}
+
+#[test]
+fn a_put_of_the_same_bytes_replaces_a_damaged_copy() {
+    let place = Place::new();
+    let bytes = noise(9, 40_000);
+    let id = place.put("damaged", &bytes);
+    flip_where(&place, &bytes[20_000..20_064]);
+    place.run(["get", &id, "-"]).failed(5, "CORRUPT");
+    place.put("again", &bytes);
+    assert!(place.run(["get", &id, "-"]).well().bytes == bytes);
+}
