@@ -171,6 +171,8 @@ fn init_makes_a_private_directory_and_a_store_that_opens() {
     }
     place.run(["verify", "--deep", "--refs"]).well();
     assert_eq!(place.run(["list"]).well().out, "");
+    let on_disk = place.json(["stats"]).well().line()["disk_bytes"].as_u64().expect("a number");
+    assert!(on_disk < 16 << 20, "a new store takes {on_disk} bytes");
 }
 
 #[test]
