@@ -22,9 +22,13 @@ fn len(random: &mut Random) -> usize {
     }
 }
 
-/// Noise, zeros, text, or something that was put before, changed at one place.
+/// Noise, zeros, text, something that was put before, changed at one place, or so much that its recipe has many pages, most of
+/// them shared with others.
 fn content(random: &mut Random, bench: &Bench) -> Vec<u8> {
     let len = len(random);
+    if random.below(20) == 0 {
+        return [noise(random.below(1000), 10), noise(7, 500_000 + len)].concat();
+    }
     match random.below(6) {
         0 => vec![0; len],
         1 => b"the quick brown fox ".iter().copied().cycle().take(len).collect(),
