@@ -292,6 +292,8 @@ impl Walk<'_> {
         let mut scanner = Scanner::new(&*file, &name, salt);
         self.found.witness = synced;
         self.found.entries.clear();
+        // Where the footer begins that no seal has ended yet.
+        let mut footer = None;
         while at < stop && link.seal.is_none() {
             let header = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= stop.min(link.len));
             let taken = match header {
@@ -299,6 +301,7 @@ impl Walk<'_> {
                 None => false,
             };
             if let (true, Some((header, _))) = (taken, header) {
+                footer = if header.kind == FrameKind::Footer { footer.or(Some(at)) } else { None };
                 at += header.frame_len();
                 continue;
             }
@@ -319,6 +322,12 @@ impl Walk<'_> {
             };
         }
         link.end = at;
+        if let (Some(footer), None, None) = (footer, &link.seal, link.named_end)
+            && footer >= synced
+        {
+            // Nothing may follow a footer but its seal, so that the log ended before it.
+            link.end = footer;
+        }
         Ok(())
     }
 

@@ -185,6 +185,7 @@ impl<'a> Walk<'a> {
             here.witness = own_witness.max(position);
         }
         let mut end = limits::FRAMES_START;
+        let mut footer = None;
         for one in &seen {
             match one {
                 Seen::Gap(gap) if gap.from >= here.witness => break,
@@ -193,10 +194,13 @@ impl<'a> Walk<'a> {
                     if !self.frame(&here, *offset, header)? {
                         break;
                     }
+                    footer = if header.kind == Kind::Footer { footer.or(Some(*offset)) } else { None };
                     end = offset + header.frame_len();
                 }
             }
         }
+        // Above the highest witness a footer counts only with its seal.
+        end = footer.filter(|footer| *footer >= here.witness).unwrap_or(end);
         self.reach_replay(&here, end, u64::MAX);
         let sealed = matches!(seen.last(), Some(Seen::Frame { offset, header })
             if header.kind == Kind::Seal && offset + header.frame_len() == end);
