@@ -1,7 +1,7 @@
 //! `list`: the records that an account owns, in the order in which they came.
 
 use clap::Args;
-use holdfast::{AccountScope, Error, Kind, OpenMode, Store, ids::ArtifactId, limits::LIST_PAGE_MAX};
+use holdfast::{AccountScope, OpenMode, Store, ids::ArtifactId, limits::LIST_PAGE_MAX};
 
 use crate::{
     exit_code::{Outcome, help},
@@ -39,16 +39,10 @@ pub(crate) fn run(args: &ListArgs, session: &Session) -> Outcome {
 fn list(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
     let scope = AccountScope { tenant: "default", account: &args.account };
     let mut left = args.limit.unwrap_or(u64::MAX);
-    // Records up to this one are passed over.
-    let mut behind = args.after;
-    let mut cursor = None;
+    let mut cursor = args.after.map(|id| store.cursor(&scope, id)).transpose()?;
     loop {
         let page = store.list(&scope, cursor, LIST_PAGE_MAX)?;
         for info in page.artifacts {
-            if let Some(id) = behind {
-                behind = behind.filter(|_| info.id != id);
-                continue;
-            }
             if left == 0 {
                 return Ok(());
             }
@@ -59,11 +53,7 @@ fn list(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
         }
         match page.next {
             Some(next) => cursor = Some(next),
-            None => break,
+            None => return Ok(()),
         }
-    }
-    match behind {
-        Some(id) => Err(Error::new(Kind::NotFound, "--after names no artifact of this account").of_artifact(id).into()),
-        None => Ok(()),
     }
 }

@@ -108,20 +108,25 @@ fn commits_of_first_segment(disk: &dyn Disk) -> Result<u64> {
     Ok(0)
 }
 
+/// Refuses a directory in which no store can be made: one that has a store, or something else. Writes nothing.
+pub fn check_place(disk: &dyn Disk) -> Result<()> {
+    match read_superblock(disk)? {
+        None => {}
+        Some(_) => return Err(Error::new(Kind::InvalidArgument, "there is a store here already")),
+    }
+    match look(disk)? {
+        Found::Unfinished => Ok(()),
+        Found::Store(name) => Err(Error::corrupt(name, 0, "the superblock is missing beside files of a store")),
+        Found::Foreign => Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
+    }
+}
+
 /// Makes a store in an empty directory, or over an init that did not finish. The superblock comes last: without it there is no
 /// store.
 pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: Options) -> Result<StoreUuid> {
     options.check().map_err(|what| Error::new(Kind::InvalidArgument, what))?;
-    match read_superblock(disk) {
-        Ok(None) => {}
-        Ok(Some(_)) => return Err(Error::new(Kind::InvalidArgument, "there is a store here already")),
-        Err(error) => return Err(error),
-    }
-    match look(disk)? {
-        Found::Unfinished => clear(disk)?,
-        Found::Store(name) => return Err(Error::corrupt(name, 0, "the superblock is missing beside files of a store")),
-        Found::Foreign => return Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
-    }
+    check_place(disk)?;
+    clear(disk)?;
     let now = clock.wall();
     let uuid = StoreUuid(entropy::random(entropy)?);
     let secret = entropy::random(entropy)?;

@@ -135,6 +135,11 @@ impl Store {
         }
     }
 
+    /// Where an artifact stands in its owner's list, to go on behind it.
+    pub fn cursor(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<Cursor> {
+        Ok(Cursor(self.record(&self.account(scope)?, id)?.place))
+    }
+
     /// Writes an artifact's verified bytes to `sink`. Whole reads of at most 16 MiB are verified before the first byte leaves; longer
     /// ones, and ranges, chunk by chunk.
     pub fn get(

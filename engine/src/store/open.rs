@@ -18,6 +18,8 @@ use crate::{
 impl Store {
     /// Makes a store in an empty directory: 12 MiB of files with the default options.
     pub fn init(world: &World, options: &InitOptions) -> Result<StoreUuid> {
+        // Looked at before it is locked, so that nothing is left in a directory that is refused.
+        init::check_place(&*world.disk)?;
         let lock = lock(world, LockMode::Exclusive, "init")?;
         let uuid = init::init(&*world.disk, &*world.clock, &*world.entropy, options.options)?;
         // The first open prepares the next log segment and the reserve.

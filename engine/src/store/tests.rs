@@ -331,7 +331,7 @@ fn lsns_rise_across_reopens() {
     }
 }
 
-fn put<'a>(name: &'a str) -> Put<'a> {
+fn put(name: &str) -> Put<'_> {
     Put {
         scope: AccountScope { tenant: "default", account: "default" },
         name,
@@ -358,8 +358,8 @@ fn small_and_long_streams_come_back_after_a_reopen_and_verify_clean() {
     let sizes = [0, 1, 511, 512, 513, 4096, 8191, 8192, 8193, 20_000, 70_000, 200_000];
     let mut ids = Vec::new();
     let store = Store::open(world(&disk), &options).expect("opens");
-    for (n, size) in sizes.iter().enumerate() {
-        let bytes = noise(*size, n as u8);
+    for (n, size) in (0..).zip(&sizes) {
+        let bytes = noise(*size, n);
         for name in ["a", "b"] {
             let reply = store.put(&put(name), &mut bytes.as_slice()).expect("puts");
             assert_eq!(reply.size, *size as u64);
@@ -394,7 +394,7 @@ fn an_open_aborts_what_a_killed_put_left() {
             if len == 0 {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            bytes[..len].copy_from_slice(&noise(len, (self.0 % 251) as u8));
+            bytes[..len].copy_from_slice(&noise(len, u8::try_from(self.0 % 251).expect("below 256")));
             self.0 -= len;
             Ok(len)
         }
