@@ -1,5 +1,7 @@
 //! Compression of chunks, with the bounds that a hostile frame must keep.
 
+use std::cell::RefCell;
+
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
 
 /// How a payload stands on disk. The numbers are format.
@@ -89,9 +91,18 @@ pub fn decompress(stored: &[u8], raw: usize) -> Option<Vec<u8>> {
     }
     let mut out = Vec::new();
     out.try_reserve_exact(raw).ok()?;
-    let mut zstd = zstd::bulk::Decompressor::new().ok()?;
-    zstd.decompress_to_buffer(stored, &mut out).ok()?;
+    DECOMPRESSOR.with_borrow_mut(|zstd| {
+        if zstd.is_none() {
+            *zstd = zstd::bulk::Decompressor::new().ok();
+        }
+        zstd.as_mut()?.decompress_to_buffer(stored, &mut out).ok()
+    })?;
     (out.len() == raw).then_some(out)
+}
+
+thread_local! {
+    /// Making a decoder costs more than decoding a small chunk; it carries nothing from one frame to the next.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Window that a frame needs (RFC 8878 section 3.1.1.1): that of its descriptor, or its whole content in a single-segment frame.

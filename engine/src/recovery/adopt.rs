@@ -78,10 +78,11 @@ pub fn take_over(
 /// Writes what recovery adopts again, byte for byte at its place, and syncs: after a failed sync or a kill the page cache may
 /// show what never reached the disk.
 fn rewrite(file: &dyn File, newest: &Link, from: u64) -> Result<()> {
-    let mut bytes = vec![0; STEP];
+    let step = |at: u64| usize::try_from(newest.end.saturating_sub(at)).unwrap_or(STEP).min(STEP);
+    let mut bytes = vec![0; step(from)];
     let mut at = from;
     while at < newest.end {
-        let len = usize::try_from(newest.end - at).unwrap_or(STEP).min(STEP);
+        let len = step(at);
         let part = &mut bytes[..len];
         disk::read_exact(file, part, at).map_err(|e| Error::io(e, &newest.name, "read what is adopted"))?;
         writer::write(file, &newest.name, part, at)?;

@@ -5,6 +5,7 @@ use crate::{
     error::{Error, Kind, Result},
     format::{
         Bad,
+        fields::is_zero,
         segment_header::{self, SegmentHeader},
     },
     ids::{FileId, StoreUuid},
@@ -75,7 +76,9 @@ pub fn open(disk: &dyn Disk, id: FileId, options: OpenOptions) -> Result<Box<dyn
 pub fn first_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u64>> {
     let mut found = None;
     each_part(file, what, from, &mut |offset, bytes| {
-        found = bytes.iter().position(|b| *b != 0).map(|at| offset + at as u64);
+        if !is_zero(bytes) {
+            found = bytes.iter().position(|b| *b != 0).map(|at| offset + at as u64);
+        }
         found.is_none()
     })?;
     Ok(found)
@@ -85,15 +88,21 @@ pub fn first_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<
 pub fn last_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u64>> {
     let mut found = None;
     each_part(file, what, from, &mut |offset, bytes| {
-        found = bytes.iter().rposition(|b| *b != 0).map(|at| offset + at as u64).or(found);
+        if !is_zero(bytes) {
+            found = bytes.iter().rposition(|b| *b != 0).map(|at| offset + at as u64);
+        }
         true
     })?;
     Ok(found)
 }
 
-/// Reads from an offset to the end of the file in steps of 256 KiB, while the answer is true.
+/// Step in which a file is read through.
+const PART: usize = 256 << 10;
+
+/// Reads from an offset to the end of the file, part by part, while the answer is true.
 fn each_part(file: &dyn File, what: &Name, from: u64, see: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<()> {
-    let mut bytes = vec![0; 256 << 10];
+    let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, what, "read a length"))?;
+    let mut bytes = vec![0; PART.min(usize::try_from(len.saturating_sub(from)).unwrap_or(PART) + 1)];
     let mut offset = from;
     loop {
         let read =

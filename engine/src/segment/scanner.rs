@@ -22,7 +22,7 @@ pub struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     /// Scans a file.
     pub fn new(file: &'a dyn File, name: &'a Name, salt: FrameSalt) -> Self {
-        Self { file, name, salt, window: vec![0; WINDOW], start: 0, filled: 0 }
+        Self { file, name, salt, window: Vec::new(), start: 0, filled: 0 }
     }
 
     /// The valid header at an offset, with its bytes; `None` if there is none, also behind the end of the file.
@@ -51,6 +51,11 @@ impl<'a> Scanner<'a> {
         let end = offset.saturating_add(HEADER_LEN as u64);
         if offset < self.start || end > self.start + self.filled as u64 {
             self.start = offset;
+            if self.window.is_empty() {
+                // A short file needs no more than itself.
+                let len = disk::retry(|| self.file.len()).map_err(|e| Error::io(e, self.name, "read a length"))?;
+                self.window.resize(usize::try_from(len).unwrap_or(WINDOW).clamp(HEADER_LEN, WINDOW), 0);
+            }
             self.filled = disk::read_full(self.file, &mut self.window, offset)
                 .map_err(|e| Error::io(e, self.name, "read frame headers"))?;
         }

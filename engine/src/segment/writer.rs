@@ -111,7 +111,9 @@ impl BulkWriter {
             name,
             salt: FrameSalt::new(uuid, epoch),
             capacity,
-            buffer: AlignedBuffer::with_capacity(BULK_WRITE),
+            buffer: AlignedBuffer::with_capacity(
+                BULK_WRITE.min(usize::try_from(capacity).unwrap_or(BULK_WRITE)).next_multiple_of(BLOCK_LEN),
+            ),
             flushed: 0,
             entries: Vec::new(),
             health,
