@@ -16,6 +16,8 @@ use crate::{
     sync::{Arc, RwLock},
 };
 
+#[cfg(test)]
+mod tests;
 mod walk;
 
 /// The way out.

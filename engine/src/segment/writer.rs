@@ -121,7 +121,10 @@ impl BulkWriter {
         let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer());
         let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.health.fail(e)));
         if let Err(error) = made {
-            let _ = disk.unlink(&writer.name);
+            // Once the latch has fallen nothing is removed any more.
+            if writer.health.is_writable() {
+                let _ = disk.unlink(&writer.name);
+            }
             return Err(error);
         }
         Ok(writer)
