@@ -5,6 +5,8 @@
 //! release.
 
 pub mod campaign;
+#[cfg(feature = "canaries")]
+pub mod canaries;
 pub mod coverage;
 pub mod crash;
 pub mod harness;

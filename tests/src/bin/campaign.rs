@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+#[cfg(feature = "canaries")]
+use holdfast_tests::canaries;
 use holdfast_tests::{campaign::Outcome, crash};
 
 /// Campaigns against the store.
@@ -16,11 +18,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Campaign {
     Crash(crash::Arguments),
+    #[cfg(feature = "canaries")]
+    Canaries(canaries::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome: Outcome = match Arguments::parse().campaign {
         Campaign::Crash(arguments) => crash::run(&arguments),
+        #[cfg(feature = "canaries")]
+        Campaign::Canaries(arguments) => canaries::run(&arguments),
     };
     outcome.into()
 }
