@@ -29,6 +29,14 @@ impl Track {
         self.damage.get_or_insert_with(|| (file.to_owned(), offset, length));
     }
 
+    /// The log ends here, and nothing says what its chain hash is.
+    pub(super) fn end(&mut self, problems: &mut Problems) {
+        if let Some((file, offset, length)) = self.damage.take() {
+            let what = "nothing behind it shows that no commit was lost here";
+            problems.add(ProblemKind::Lost, &file, (offset, length), what);
+        }
+    }
+
     pub(super) fn carrier(&mut self, carrier: &Carrier<'_>, problems: &mut Problems) {
         let chain_holds = self.chain.is_none_or(|chain| chain == carrier.chain);
         let lsn_holds = self.next_lsn.is_none_or(|lsn| lsn == carrier.next_lsn);

@@ -6,6 +6,7 @@ use super::chain::{Link, peek, required_header, rules, stop_if_newer};
 use super::scan::{Found, Gap, scan};
 use super::track::{Carrier, Track};
 use super::{End, Log, LogSegment, check_sealed};
+use crate::Id32;
 use crate::bytes::{Bytes, first_nonzero};
 use crate::commit::{Commit, Edit, Head, SyncedUpto};
 use crate::error::Result;
@@ -79,6 +80,15 @@ pub(crate) fn look(bytes: &dyn Bytes, limit: u64, rules: &Rules, id: u64) -> Res
     Ok((seen, witness))
 }
 
+/// Whoever the commits are handed to.
+pub(crate) trait Replay {
+    /// Told of each commit from the replay position on.
+    fn commit(&mut self, commit: &Commit);
+
+    /// Where a chunk or page is by the commits so far: segment and offset.
+    fn place(&self, id: &Id32) -> Option<(u64, u64)>;
+}
+
 /// The files and what the walk finds in them.
 pub(crate) struct Walk<'a> {
     pub(crate) files: &'a dyn Files,
@@ -86,8 +96,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) problems: &'a mut Problems,
     /// Chunk and page frames that are valid and count, by segment and offset.
     pub(crate) frames: &'a mut BTreeMap<(u64, u64), FooterEntry>,
-    /// Told of each commit from the replay position on.
-    pub(crate) replay: &'a mut dyn FnMut(&Commit),
+    replay: &'a mut dyn Replay,
     track: Track,
     replaying: bool,
     /// Segments of the log that were walked, the one that is walked included.
@@ -112,7 +121,7 @@ impl<'a> Walk<'a> {
         superblock: &'a Superblock,
         problems: &'a mut Problems,
         frames: &'a mut BTreeMap<(u64, u64), FooterEntry>,
-        replay: &'a mut dyn FnMut(&Commit),
+        replay: &'a mut dyn Replay,
     ) -> Self {
         let (track, before, after) = (Track::default(), Vec::new(), BTreeSet::new());
         Self { files, superblock, problems, frames, replay, track, replaying: false, before, after }
@@ -189,7 +198,13 @@ impl<'a> Walk<'a> {
         for one in &seen {
             match one {
                 Seen::Gap(gap) if gap.from >= here.witness => break,
-                Seen::Gap(gap) => end = self.gap(&here, gap),
+                Seen::Gap(gap) => {
+                    let (to, goes_on) = self.gap(&here, gap);
+                    end = to;
+                    if !goes_on {
+                        break;
+                    }
+                }
                 Seen::Frame { offset, header } => {
                     if !self.frame(&here, *offset, header)? {
                         break;
@@ -208,20 +223,22 @@ impl<'a> Walk<'a> {
         Ok((LogSegment { id: here.link.id, epoch: here.link.epoch, end, sealed }, torn))
     }
 
-    /// Corruption. The bytes up to the highest witness were synced, so the log goes on at least to there.
-    fn gap(&mut self, here: &Here<'_>, gap: &Gap) -> u64 {
-        let length = gap.to - gap.from;
+    /// Corruption. Answers where the walk goes on, and whether the log goes on there: what was synced ends where frames begin, so the
+    /// highest witness within the gap is a place without a valid frame, and the end.
+    fn gap(&mut self, here: &Here<'_>, gap: &Gap) -> (u64, bool) {
+        let to = gap.to.min(here.witness);
+        let length = to - gap.from;
         self.problems.add(ProblemKind::Frame, &here.name, (gap.from, length), gap.error.to_string());
         // What the superblock knows of the replay position holds whether or not the frames around it are damaged.
         let replay = self.superblock.replay.offset;
-        if gap.from < replay && replay < gap.to {
+        if gap.from < replay && replay < to {
             self.track.damaged(&here.name, gap.from, length);
             self.reach_replay(here, replay, replay);
         } else {
             self.reach_replay(here, gap.from, gap.from);
         }
         self.track.damaged(&here.name, gap.from, length);
-        if gap.to < here.bytes.len() { gap.to } else { gap.to.min(here.witness) }
+        (to, gap.to <= here.witness)
     }
 
     /// A valid frame. False: it does not count, and the log ends before it.
@@ -292,15 +309,19 @@ impl<'a> Walk<'a> {
             self.problems.add(ProblemKind::Commit, &here.name, place, "synced_upto: not before the commit");
         }
         if self.replaying {
-            (self.replay)(&commit);
+            self.replay.commit(&commit);
         }
         Ok(true)
     }
 
-    /// Whether every bulk frame that the edits name is valid. A frame of the log stands before the commit, so the walk saw it.
+    /// Whether every bulk frame that the edits name is valid. A frame of the log stands before the commit, so the walk saw it; and a
+    /// frame that an entry named before is not this commit's to lose.
     fn bulk_frames_hold(&self, commit: &Commit) -> Result<bool> {
         for edit in commit.edits() {
             let Edit::Put(Entry::Chunk(id, chunk)) = edit else { continue };
+            if self.replay.place(id) == Some((chunk.segment, chunk.offset)) {
+                continue;
+            }
             let Some(header) = peek(self.files, chunk.segment)? else { return Ok(false) };
             if header.lane == Lane::Log {
                 continue;
@@ -350,6 +371,7 @@ impl<'a> Walk<'a> {
         if !last || self.superblock.log_end.is_some() {
             return Ok(None);
         }
+        self.track.end(self.problems);
         first_nonzero(here.bytes, end, here.bytes.len())
     }
 

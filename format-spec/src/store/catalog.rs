@@ -4,11 +4,12 @@
 
 use crate::Id16;
 use crate::Id32;
-use crate::commit::Edit;
+use crate::commit::{Commit, Edit};
 use crate::keyspace::{
     Account, AccountKey, Artifact, ArtifactKey, Blob, BulkSegment, Chunk, DueKey, Entry, Key, Op, OpKey, OwnerKey,
     Tenant, Upload, ZeroKey,
 };
+use crate::log::walk::Replay;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All keyspaces.
@@ -26,6 +27,16 @@ pub struct Catalog {
     pub ops: BTreeMap<OpKey, Op>,
     pub zero: BTreeSet<ZeroKey>,
     pub segments: BTreeMap<u64, BulkSegment>,
+}
+
+impl Replay for Catalog {
+    fn commit(&mut self, commit: &Commit) {
+        commit.edits().for_each(|edit| self.apply(edit));
+    }
+
+    fn place(&self, id: &Id32) -> Option<(u64, u64)> {
+        self.chunks.get(id).map(|chunk| (chunk.segment, chunk.offset))
+    }
 }
 
 impl Catalog {

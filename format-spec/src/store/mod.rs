@@ -75,10 +75,7 @@ impl Store {
         let links = Finder { files, superblock: &superblock, problems: &mut problems }.find()?;
         let mut catalog = Catalog::default();
         let mut frames = BTreeMap::new();
-        let log = {
-            let mut replay = |commit: &crate::commit::Commit| commit.edits().for_each(|edit| catalog.apply(edit));
-            Walk::new(files, &superblock, &mut problems, &mut frames, &mut replay).run(&links)?
-        };
+        let log = Walk::new(files, &superblock, &mut problems, &mut frames, &mut catalog).run(&links)?;
         medium::Medium { files, superblock: &superblock, manifest: &manifest, log: &log, catalog: &catalog }
             .check(&mut problems, &mut frames)?;
         let (orphans, strangers) = unnamed(files, &superblock, &manifest, &log, &catalog);

@@ -79,6 +79,23 @@ fn damage_between_commits_loses_none() {
 }
 
 #[test]
+fn damage_across_the_highest_witness_ends_the_log_there() {
+    let mut log = first();
+    log.commit((1, 8_192), vec![op(1)]);
+    let second = log.commit((1, 8_192), vec![op(2)]);
+    let witness = log.at;
+    log.commit((1, 8_192), vec![op(3)]);
+    log.commit((1, witness), vec![op(4)]);
+    log.damage(second);
+    log.damage(witness);
+    let files = store(&[&log], |_| ());
+    let image = read(&files);
+    let wanted = [(ProblemKind::Frame, "segment-1", second), (ProblemKind::Lost, "segment-1", second)];
+    assert_eq!(found(&image.problems), wanted);
+    assert_eq!((ops(&image), image.log.end.offset), (vec![1], witness), "the valid commit behind it does not count");
+}
+
+#[test]
 fn a_seal_is_a_witness_only_up_to_what_it_says_was_synced() {
     let mut log = first();
     let one = log.commit((1, 8_192), vec![op(1)]);
@@ -227,6 +244,13 @@ fn a_commit_above_the_witness_counts_only_with_its_bulk_frames() {
     let image = read(&files);
     assert_eq!((image.catalog.chunks.len(), image.log.end.offset), (0, second));
     assert_eq!(found(&image.problems), []);
+    // The place was named by a commit that was synced: what a later one says of the chunk does not hang on its frame.
+    let mut later = log.clone();
+    later.mark();
+    let again = Chunk { references: 1, ..chunk };
+    let third = later.commit((1, 8_192), vec![Edit::Put(Entry::Chunk(id, again))]);
+    let files = store(&[&later, &bulk], |_| ());
+    assert!(read(&files).log.end.offset > third);
     // Once a witness says that the commit was synced, the damage is in the bulk segment.
     log.mark();
     let files = store(&[&log, &bulk], |_| ());
