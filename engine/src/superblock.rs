@@ -27,8 +27,6 @@ pub struct SuperblockRead {
     pub superblock: Superblock,
     /// Copies that are damaged, by offset. A copy of an older sequence is not.
     pub damaged: Vec<(u64, Bad)>,
-    /// True if every copy carries the state that counts.
-    pub all_agree: bool,
 }
 
 /// Reads the superblock. `Ok(None)`: the file is absent, or holds only zeros.
@@ -64,9 +62,11 @@ fn choose(copies: &[(u64, Result<Superblock, Bad>)]) -> Result<SuperblockRead> {
     let Some(superblock) = chosen.map(|s| (*s).clone()) else {
         return Err(Error::corrupt(&name, 0, "no two copies of the superblock agree"));
     };
-    let all_agree = agreeing(&superblock) == COPIES as usize;
+    if good.iter().any(|other| other.sequence == superblock.sequence && **other != superblock && agreeing(other) >= 2) {
+        return Err(Error::corrupt(&name, 0, "two pairs of superblock copies contradict each other"));
+    }
     let damaged = copies.iter().filter_map(|(offset, copy)| copy.as_ref().err().map(|bad| (*offset, *bad))).collect();
-    Ok(SuperblockRead { superblock, damaged, all_agree })
+    Ok(SuperblockRead { superblock, damaged })
 }
 
 /// The superblock of a store that is open for writing.
@@ -209,6 +209,15 @@ mod tests {
         assert_eq!(chosen([None, None, Some(4), Some(4)]), Some(4));
         assert_eq!(chosen([Some(5), Some(4), None, None]), None);
         assert_eq!(chosen([Some(3), Some(5), Some(4), Some(6)]), None);
+    }
+
+    #[test]
+    fn two_pairs_of_one_sequence_that_contradict_each_other_are_damage() {
+        let mut copies = copies([Some(5), Some(5), Some(5), Some(5)]);
+        for (_, copy) in &mut copies[2..] {
+            copy.as_mut().expect("valid").incarnation = 9;
+        }
+        assert!(choose(&copies).is_err());
     }
 
     #[test]

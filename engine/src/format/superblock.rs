@@ -1,5 +1,7 @@
 //! The superblock (FORMAT.md section 3): the root of everything, four times.
 
+use std::collections::BTreeSet;
+
 use super::{
     Bad, Decoded, VERSION,
     fields::{Fixed, layout, put},
@@ -335,7 +337,9 @@ fn decode_ids(f: &Fixed<'_>, count_at: usize, at: usize, max: usize) -> Decoded<
         return Err(Bad::damaged("superblock count"));
     }
     f.reserved(at + 8 * count, 8 * (max - count), "superblock ids past their count")?;
-    (0..count).map(|slot| file_id(f.u64(at + 8 * slot))).collect()
+    let ids = (0..count).map(|slot| file_id(f.u64(at + 8 * slot))).collect::<Decoded<Vec<_>>>()?;
+    let distinct = ids.iter().collect::<BTreeSet<_>>().len() == ids.len();
+    if distinct { Ok(ids) } else { Err(Bad::damaged("superblock id twice")) }
 }
 
 fn decode_places(f: &Fixed<'_>) -> Decoded<Vec<Vec<u8>>> {

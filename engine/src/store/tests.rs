@@ -421,3 +421,26 @@ fn an_open_aborts_what_a_killed_put_left() {
     });
     assert!(aborted > 0);
 }
+
+/// A crash between the two syncs of a close leaves older copies in a store that says that it is clean.
+#[test]
+fn a_close_that_crashed_between_its_two_syncs_verifies_clean() {
+    let disk = SimDisk::from_image(&new_store().image(), 1);
+    let store = open(&disk).expect("opens");
+    commit(&store, 1).expect("commits");
+    let begun = disk.op_count();
+    store.close().expect("closes");
+    let log = disk.log();
+    let mut clean = 0;
+    let _ = Crashes::new(&log, 3, Budget::default()).for_each_image(begun..log.ops().len(), &mut |image, point| {
+        let disk = SimDisk::from_image(image, 5);
+        let read = crate::superblock::read(&disk).expect("reads").expect("there");
+        if read.superblock.clean.is_some() && read.damaged.is_empty() {
+            clean += 1;
+            let report = Store::verify(&world(&disk), &VerifyOptions::default(), &mut |_, _| {}).expect("verifies");
+            assert!(report.problems.is_empty(), "{point}: {:?}", report.problems);
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(clean > 1);
+}

@@ -47,10 +47,6 @@ impl Run<'_> {
 
     fn superblock(&mut self) -> Result<()> {
         let name = crate::superblock::name();
-        let clean = self.rebuilt.superblock.clean.is_some();
-        if clean && crate::superblock::read(self.disk)?.is_some_and(|read| !read.all_agree && read.damaged.is_empty()) {
-            self.problem(&name, 0, "superblock copies differ in a store that was closed");
-        }
         let file = disk::retry(|| self.disk.open(&name, OpenOptions::READ)).map_err(|e| Error::io(e, &name, "open"))?;
         let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
         if len != superblock::FILE_LEN {
