@@ -172,11 +172,13 @@ impl Mapped {
     }
 }
 
-/// Reads until the buffer is full or the file ends; gives the number of bytes read.
+/// Reads until the buffer is full or the file ends; gives the number of bytes read. A read of no bytes within the file fails with
+/// [`io::ErrorKind::UnexpectedEof`]: recovery must not take it for the end of the log.
 pub fn read_full(file: &dyn File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while !bytes.is_empty() {
         match file.read_at(bytes, offset) {
+            Ok(0) if retry(|| file.len())? > offset => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(0) => break,
             Ok(n) => {
                 done += n;

@@ -6,7 +6,7 @@ use crate::{
     digest::chain_next,
     disk::{Disk, File, Name},
     entropy::{self, Entropy},
-    error::Result,
+    error::{Kind, Result},
     format::{
         commit::Commit,
         frame::{FrameDraft, FrameKind, FrameSalt, frame_len},
@@ -160,7 +160,9 @@ impl Log {
         let health = Arc::clone(&self.ground.health);
         writer::write(&*self.file, &self.name, group.bytes(), group.base()).map_err(|e| health.fail(e))?;
         if !canary::sings(Canary::AckBeforeSync) {
-            writer::sync(&*self.file, &self.name).map_err(|e| health.fail(e))?;
+            // Whatever the error: the bytes are there for the next open to see.
+            let unknown = |e| health.fail(e).with_kind(Kind::OutcomeUnknown);
+            writer::sync(&*self.file, &self.name).map_err(unknown)?;
         }
         self.tail.chain = chain_next(self.tail.chain, &header, &payload);
         self.tail.next_lsn = self.tail.next_lsn.plus(commit.requests.len() as u64);

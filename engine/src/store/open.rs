@@ -3,7 +3,7 @@
 use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
 use crate::{
     commit::Commit,
-    disk::{Lock, LockMode},
+    disk::{self, Lock, LockMode},
     error::{Error, Kind, Result},
     health::Health,
     ids::StoreUuid,
@@ -104,7 +104,7 @@ impl Store {
 }
 
 fn lock(world: &World, mode: LockMode, holder: &str) -> Result<Box<dyn crate::disk::LockGuard>> {
-    match world.disk.lock(mode, holder).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
+    match disk::retry(|| world.disk.lock(mode, holder)).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
         Lock::Held(guard) => Ok(guard),
         Lock::Busy(by) if by.is_empty() => Err(Error::new(Kind::Locked, "the store is in use by readers")),
         Lock::Busy(by) => Err(Error::new(Kind::Locked, format!("the store is in use by {by}"))),
