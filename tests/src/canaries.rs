@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let watch = Stopwatch::start();
         canary::choose(Some(bug));
         let (images, caught) = match bug {
-            Canary::PoisonIgnored => (0, None),
+            Canary::PoisonIgnored => crate::faults::until_violation(),
             _ => until_violation(arguments),
         };
         canary::choose(None);

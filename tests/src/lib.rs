@@ -9,6 +9,7 @@ pub mod campaign;
 pub mod canaries;
 pub mod coverage;
 pub mod crash;
+pub mod faults;
 pub mod harness;
 pub mod oracle;
 pub mod random;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "canaries")]
 use holdfast_tests::canaries;
-use holdfast_tests::{campaign::Outcome, crash};
+use holdfast_tests::{campaign::Outcome, crash, faults};
 
 /// Campaigns against the store.
 #[derive(Parser)]
@@ -18,6 +18,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Campaign {
     Crash(crash::Arguments),
+    Faults(faults::Arguments),
     #[cfg(feature = "canaries")]
     Canaries(canaries::Arguments),
 }
@@ -25,6 +26,7 @@ enum Campaign {
 fn main() -> ExitCode {
     let outcome: Outcome = match Arguments::parse().campaign {
         Campaign::Crash(arguments) => crash::run(&arguments),
+        Campaign::Faults(arguments) => faults::run(&arguments),
         #[cfg(feature = "canaries")]
         Campaign::Canaries(arguments) => canaries::run(&arguments),
     };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use holdfast::{
-    AccountScope, Kind, Put, Store,
+    AccountScope, Kind, Put, PutReply, Store,
     disk::sim::{OpLog, SimDisk},
     format::artifact::Origin,
     ids::{ArtifactId, Time},
@@ -186,17 +186,7 @@ impl<'m> Recorder<'m> {
                 Err(format!("put {} of {} bytes: {reply:?}", step.name, step.bytes.len()))
             }
             (Ok(reply), None) => {
-                let stored = Arc::new(Stored {
-                    account: step.account,
-                    id: reply.id,
-                    name: reply.name,
-                    bytes: Arc::clone(&step.bytes),
-                    sha256: reply.sha256,
-                    expires_at,
-                    op_id: step.op_id.clone(),
-                });
-                self.stored.borrow_mut().push(Arc::clone(&stored));
-                self.mark(Event::Done(ticket, stored));
+                self.done(ticket, step, &reply, expires_at);
                 Ok(())
             }
             (Err(_), _) if fails => Ok(()),
@@ -206,6 +196,34 @@ impl<'m> Recorder<'m> {
             }
             (Err(error), _) => Err(format!("put {} of {} bytes: {error}", step.name, step.bytes.len())),
         }
+    }
+}
+
+impl Recorder<'_> {
+    fn done(&self, ticket: u64, step: &PutStep, reply: &PutReply, expires_at: Option<Time>) {
+        let stored = Arc::new(Stored {
+            account: step.account,
+            id: reply.id,
+            name: reply.name.clone(),
+            bytes: Arc::clone(&step.bytes),
+            sha256: reply.sha256,
+            expires_at,
+            op_id: step.op_id.clone(),
+        });
+        self.stored.borrow_mut().push(Arc::clone(&stored));
+        self.mark(Event::Done(ticket, stored));
+    }
+
+    /// Writes down a put that somebody else made.
+    pub fn note(&self, step: &PutStep, reply: &PutReply) {
+        let ticket = self.tickets.replace(self.tickets.get() + 1);
+        self.events.borrow_mut().push((self.machine.sim.op_count(), Event::Begun(ticket)));
+        self.done(ticket, step, reply, None);
+    }
+
+    /// Remembers what is there already, so that a retry of it is known.
+    pub fn note_there(&self, promise: &Promise) {
+        *self.stored.borrow_mut() = promise.order.to_vec();
     }
 }
 

@@ -52,6 +52,10 @@ pub struct View {
     pub artifacts: BTreeSet<Id16>,
     /// Uploads that are under way.
     pub uploads: usize,
+    /// The log ends at torn bytes.
+    pub torn: bool,
+    /// The log ends in a sealed segment.
+    pub seal_alone: bool,
 }
 
 /// Reads and checks an image that a crash left. `None`: an init that did not come to its end.
@@ -92,6 +96,8 @@ impl View {
         Self {
             artifacts: store.catalog.artifacts.keys().map(|key| key.artifact).collect(),
             uploads: store.catalog.uploads.len(),
+            torn: store.log.end.torn.is_some(),
+            seal_alone: store.log.segments.last().is_some_and(|newest| newest.sealed),
         }
     }
 }
