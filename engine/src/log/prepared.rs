@@ -107,6 +107,8 @@ impl Spare {
                 .open_file(&name)?
                 .ok_or_else(|| Error::corrupt(&name, 0, "a seal names a successor that is missing"))?,
         };
+        // A disk that lied about its zeros may have left it short.
+        let len = len.next_multiple_of(BLOCK).max(self.root.current().options.log_segment_first);
         self.with_reserve(true, || writer::zero_and_sync(&*file, &name, 0, len))?;
         Ok((file, len))
     }
