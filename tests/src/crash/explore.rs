@@ -24,6 +24,8 @@ use crate::{
 pub const NESTED: u64 = 50;
 /// Operations of such a recovery after which it crashes.
 const NESTED_OPS: usize = 5;
+/// Lies about prepared segments in one run at most.
+const LIES: usize = 2;
 /// Operations before a crash that a replay prints.
 const SHOWN: usize = 40;
 /// A recovery, a recovery of a crashed recovery, and one of that.
@@ -38,11 +40,14 @@ pub enum Profile {
     Ext4Ordered,
 }
 
-/// A crash, or a crash of a recovery: `SEED:op:mode:variant`, and `:op:mode:variant` for each level further down.
+/// A crash, or a crash of a recovery: `SEED:op:mode:variant`, and `:op:mode:variant` for each level further down. `SEED~op` is a run on
+/// a disk that answered the sync of that index and did nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Path {
     /// Seed of the workload.
     pub seed: u64,
+    /// The sync that was a lie.
+    pub lie: Option<usize>,
     /// The crash of each level.
     pub points: Vec<CrashPoint>,
 }
@@ -51,27 +56,34 @@ impl Path {
     /// Reads what [`Display`](fmt::Display) wrote.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(':');
-        let seed = parts.next()?.parse().ok()?;
+        let (seed, lie) = match parts.next()?.split_once('~') {
+            Some((seed, lie)) => (seed.parse().ok()?, Some(lie.parse().ok()?)),
+            None => (text.split(':').next()?.parse().ok()?, None),
+        };
         let rest: Vec<&str> = parts.collect();
         let point = |part: &[&str]| CrashPoint::parse(&format!("{}@{}/{}", part.get(1)?, part.first()?, part.get(2)?));
-        Some(Self { seed, points: rest.chunks(3).map(point).collect::<Option<_>>()? })
+        Some(Self { seed, lie, points: rest.chunks(3).map(point).collect::<Option<_>>()? })
     }
 
     /// This crash, and then that one of its recovery.
     fn with(&self, point: &CrashPoint) -> Self {
-        Self { seed: self.seed, points: self.points.iter().chain([point]).copied().collect() }
+        Self { points: self.points.iter().chain([point]).copied().collect(), ..*self }
     }
 
     /// Everything that is decided at random about it.
     fn random(&self, purpose: u64) -> u64 {
+        let lie = self.lie.map(|lie| lie as u64);
         let parts = self.points.iter().flat_map(|p| [p.op_index as u64, p.mode as u64, p.variant]);
-        Random::of(self.seed, &parts.chain([purpose]).collect::<Vec<_>>()).next_u64()
+        Random::of(self.seed, &parts.chain(lie).chain([purpose]).collect::<Vec<_>>()).next_u64()
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.seed)?;
+        if let Some(lie) = self.lie {
+            write!(f, "~{lie}")?;
+        }
         for point in &self.points {
             write!(f, ":{}:{}:{}", point.op_index, point.mode.as_str(), point.variant)?;
         }
@@ -121,9 +133,49 @@ pub struct Explorer<'a> {
 impl Explorer<'_> {
     /// Carries out the workload of a seed and looks at its crashes. `Ok(false)`: it was stopped.
     pub fn explore(&self, seed: u64) -> Result<bool, Box<Violation>> {
-        let path = Path { seed, points: Vec::new() };
+        let path = Path { seed, lie: None, points: Vec::new() };
         let run = guarded(|| Run::of(seed)).map_err(|what| Box::new(Violation { path: path.clone(), what }))?;
-        self.crashes(&run, &path, &Used::new())
+        Ok(self.crashes(&run, &path, &Used::new())? && self.lies(&run, &path)?)
+    }
+
+    /// A lie about the zeros of a prepared segment must harm nobody, as long as the process that was lied to does not use it: the next
+    /// one writes them again.
+    fn lies(&self, run: &Run, path: &Path) -> Result<bool, Box<Violation>> {
+        for (lie, until) in lies(&run.log).into_iter().take(LIES) {
+            let Some(log) = run.log.with_lie(lie) else { continue };
+            let path = Path { lie: Some(lie), ..path.clone() };
+            let crashes = Crashes::new(&log, path.random(1), Self::lying());
+            let ids = Ids::of(&log, &Used::new());
+            let mut outcome = Ok(true);
+            let last = until.saturating_sub(1);
+            let _ = crashes.for_each_image(last..until, &mut |image, point| {
+                if (self.stop)() {
+                    outcome = Ok(false);
+                    return ControlFlow::Break(());
+                }
+                self.counts.0[0].fetch_add(1, Ordering::Relaxed);
+                outcome = self.lied(run, &ids, image, &path.with(point)).map(|()| true);
+                if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            if !outcome? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn lied(&self, run: &Run, ids: &Ids, image: &Image, path: &Path) -> Result<(), Box<Violation>> {
+        let op_index = path.points[0].op_index;
+        let checks = Checks { after: oracle::After::Fill, ..Checks::ALL };
+        self.coverage.met(Situation::Lied, true);
+        let (promise, used) = (run.timeline.at(op_index), ids.used(op_index));
+        guarded(|| oracle::recover(image, promise, &used, path.random(4), checks, self.coverage))
+            .map(drop)
+            .map_err(|what| Box::new(Violation { path: path.clone(), what }))
+    }
+
+    fn lying() -> Budget {
+        Budget { modes: vec![Mode::DropAll, Mode::KeepAll, Mode::SizeFirst], per_mode: 6, byte_cut_max: 256 }
     }
 
     fn crashes(&self, run: &Run, path: &Path, used_before: &Used) -> Result<bool, Box<Violation>> {
@@ -187,8 +239,15 @@ impl Explorer<'_> {
     /// Looks at one crash with every check.
     pub fn replay(&self, path: &Path) -> Result<(), Box<Violation>> {
         let wrong = |at: &Path, what: String| Box::new(Violation { path: at.clone(), what });
-        let mut at = Path { seed: path.seed, points: Vec::new() };
+        let mut at = Path { points: Vec::new(), ..path.clone() };
         let mut run = guarded(|| Run::of(path.seed)).map_err(|what| wrong(&at, what))?;
+        if let (Some(lie), Some(point)) = (path.lie, path.points.first()) {
+            let log = run.log.with_lie(lie).ok_or_else(|| wrong(&at, format!("operation {lie} is no sync")))?;
+            let image = Crashes::new(&log, at.random(1), Self::lying()).image(point);
+            let image = image.ok_or_else(|| wrong(&at, format!("the run has no crash {point}")))?;
+            show_ops(&log, point.op_index);
+            return self.lied(&run, &Ids::of(&log, &Used::new()), &image, path);
+        }
         let mut used = Used::new();
         for (level, point) in path.points.iter().enumerate() {
             let crashes = Crashes::new(&run.log, at.random(1), self.budget(&at));
@@ -228,6 +287,30 @@ impl Explorer<'_> {
         };
         Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max: 256 }
     }
+}
+
+/// Syncs of the zeros of a segment that the log enters later or never, each with the operation before which it does.
+fn lies(log: &OpLog) -> Vec<(usize, usize)> {
+    let mut zeroed = BTreeMap::new();
+    let mut found: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for (index, op) in log.ops().iter().enumerate() {
+        match op {
+            Op::Create { ino, name } if name.as_str().starts_with("segment-") => drop(zeroed.insert(*ino, false)),
+            Op::Zero { ino, offset: 0, .. } => drop(zeroed.get_mut(ino).map(|zeroed| *zeroed = true)),
+            Op::Sync { ino, .. } if zeroed.get(ino) == Some(&true) => {
+                found.insert(*ino, (index, log.ops().len()));
+                zeroed.remove(ino);
+            }
+            // Only the superblock that follows makes it a prepared segment.
+            Op::Write { ino, .. } | Op::Zero { ino, .. } => {
+                if let Some((_, until)) = found.get_mut(ino).filter(|(_, until)| *until == log.ops().len()) {
+                    *until = index;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.into_values().collect()
 }
 
 /// Prints the operations before a crash, for whoever looks for its cause.
@@ -305,10 +388,10 @@ mod tests {
 
     #[test]
     fn a_path_has_one_text() {
-        for text in ["17", "17:133:M4:5", "17:133:M4:5:12:M3:2"] {
+        for text in ["17", "17:133:M4:5", "17:133:M4:5:12:M3:2", "17~20:133:M5:5"] {
             assert_eq!(Path::parse(text).map(|path| path.to_string()).as_deref(), Some(text));
         }
-        for text in ["", "x", "17:1", "17:1:M9:1", "17:1:M4:1:2"] {
+        for text in ["", "x", "17~", "17:1", "17:1:M9:1", "17:1:M4:1:2"] {
             assert_eq!(Path::parse(text), None, "{text}");
         }
     }

@@ -5,7 +5,7 @@ pub mod independent;
 pub mod logical;
 mod repeat;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use holdfast::{
     Kind, Store, VerifyOptions,
@@ -41,6 +41,8 @@ pub enum After {
     Repeat,
     /// It is used: put, get, and open again.
     Use,
+    /// It is filled until the log goes on in the next segment.
+    Fill,
 }
 
 impl Checks {
@@ -93,6 +95,7 @@ pub fn recover(
     match checks.after {
         After::Drop => drop(store),
         After::Repeat => repeat::check(&machine, store, &recorder.promise())?,
+        After::Fill => fill(store, &recorder, seed)?,
         After::Use => use_it(&machine, store, &recorder, count, seed, coverage)?,
     }
     if checks.clean {
@@ -151,10 +154,7 @@ fn first_look(
     Ok(seen.count)
 }
 
-fn same_artifacts(
-    parsed: Option<BTreeSet<[u8; 16]>>,
-    there: &[std::sync::Arc<crate::harness::Stored>],
-) -> Result<(), String> {
+fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<crate::harness::Stored>]) -> Result<(), String> {
     let there: BTreeSet<_> = there.iter().map(|stored| stored.id.0).collect();
     match parsed {
         None if there.is_empty() => Ok(()),
@@ -197,17 +197,7 @@ fn use_it(
     }
     let len = if random.one_in(3) { 9000 } else { 700 };
     let bytes = Contents::new(Random::of(seed, &[13])).new_of(len);
-    let step = PutStep {
-        account: 0,
-        name: "after".to_owned(),
-        bytes,
-        op_id: None,
-        expires_in: None,
-        fails_at: None,
-        piece: 4000,
-        during: Vec::new(),
-    };
-    recorder.put(&store, &step)?;
+    recorder.put(&store, &plain("after".to_owned(), bytes))?;
     debug_assert!(promise.least < recorder.promise().least);
     recorder.look(&store)?;
     if random.one_in(2) {
@@ -223,18 +213,35 @@ fn use_it(
     recorder.look(&store)
 }
 
+/// Puts until the log has entered another segment.
+fn fill(store: Store, recorder: &Recorder<'_>, seed: u64) -> Result<(), String> {
+    let segments = || store.stats().map(|stats| stats.segments).map_err(|e| format!("stats: {e}"));
+    let before = segments()?;
+    let mut random = Random::of(seed, &[14]);
+    for number in 0..FILL_MAX {
+        if segments()? > before {
+            break;
+        }
+        let mut noise = vec![0; 3000];
+        random.fill(&mut noise);
+        let name = format!("fill-{number}");
+        recorder.put(&store, &plain(name, noise.into()))?;
+    }
+    recorder.look(&store)?;
+    store.close().map_err(|e| format!("close: {e}"))
+}
+
+/// Puts that fill the longest log segment.
+const FILL_MAX: usize = 30;
+
 /// The same put once more.
 fn again(stored: &crate::harness::Stored) -> PutStep {
-    PutStep {
-        account: stored.account,
-        name: stored.name.clone(),
-        bytes: std::sync::Arc::clone(&stored.bytes),
-        op_id: stored.op_id.clone(),
-        expires_in: None,
-        fails_at: None,
-        piece: 4000,
-        during: Vec::new(),
-    }
+    let step = plain(stored.name.clone(), Arc::clone(&stored.bytes));
+    PutStep { account: stored.account, op_id: stored.op_id.clone(), ..step }
+}
+
+fn plain(name: String, bytes: Arc<[u8]>) -> PutStep {
+    PutStep { account: 0, name, bytes, op_id: None, expires_in: None, fails_at: None, piece: 4000, during: Vec::new() }
 }
 
 /// Closes the store in good order; then nothing may be wrong with it in anybody's eyes.
