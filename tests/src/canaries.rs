@@ -7,6 +7,7 @@ use crate::{
     campaign::{Outcome, Stopwatch, keep_panics_quiet},
     coverage::Coverage,
     crash::{self, explore::Counts},
+    faults,
 };
 
 /// Turns on one seeded bug after the other and waits for the crash campaign to notice.
@@ -30,19 +31,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
     for bug in Canary::ALL.into_iter().filter(|bug| arguments.only.is_none_or(|only| only == *bug as u8)) {
         let watch = Stopwatch::start();
         canary::choose(Some(bug));
-        let (images, caught) = match bug {
-            Canary::PoisonIgnored => crate::faults::until_violation(),
-            _ => until_violation(arguments),
-        };
+        // A failed sync is no crash.
+        let (images, caught) =
+            if bug == Canary::PoisonIgnored { faults::until_violation() } else { until_violation(arguments) };
         canary::choose(None);
         let seconds = watch.elapsed().as_secs();
-        match caught {
-            Some(what) => println!("{:>2} {bug:<20?} {images:>7} images {seconds:>4} s  {what}", bug as u8),
-            None => {
-                println!("{:>2} {bug:<20?} {images:>7} images {seconds:>4} s  NOT CAUGHT", bug as u8);
-                outcome = Outcome::Broke;
-            }
-        }
+        let what = caught.unwrap_or_else(|| {
+            outcome = Outcome::Broke;
+            "NOT CAUGHT".to_owned()
+        });
+        println!("{:>2} {bug:<20?} {images:>7} images {seconds:>4} s  {what}", bug as u8);
     }
     outcome
 }

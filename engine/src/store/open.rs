@@ -3,7 +3,7 @@
 use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
 use crate::{
     commit::Commit,
-    disk::{self, Lock, LockMode},
+    disk::{self, Lock, LockGuard, LockMode},
     error::{Error, Kind, Result},
     health::Health,
     ids::StoreUuid,
@@ -40,12 +40,7 @@ impl Store {
         Self::open_locked(world, options.mode, options.tuning, lock)
     }
 
-    fn open_locked(
-        world: World,
-        mode: OpenMode,
-        tuning: Tuning,
-        lock: Box<dyn crate::disk::LockGuard>,
-    ) -> Result<Self> {
+    fn open_locked(world: World, mode: OpenMode, tuning: Tuning, lock: Box<dyn LockGuard>) -> Result<Self> {
         let mut rebuilt = recovery::rebuild(&world.disk)?;
         let health = Arc::new(Health::default());
         let taken = match mode {
@@ -103,7 +98,7 @@ impl Store {
     }
 }
 
-fn lock(world: &World, mode: LockMode, holder: &str) -> Result<Box<dyn crate::disk::LockGuard>> {
+fn lock(world: &World, mode: LockMode, holder: &str) -> Result<Box<dyn LockGuard>> {
     match disk::retry(|| world.disk.lock(mode, holder)).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
         Lock::Held(guard) => Ok(guard),
         Lock::Busy(by) if by.is_empty() => Err(Error::new(Kind::Locked, "the store is in use by readers")),

@@ -170,12 +170,7 @@ fn explorer<'a>(
 
 fn show(arguments: &Arguments, violation: &Violation) {
     println!("crash: VIOLATION {}: {}", violation.path, violation.what);
-    let mut more = String::new();
-    if arguments.profile == Profile::Ext4Ordered {
-        more.push_str(" --profile ext4-ordered");
-    }
-    if let Some(per_mode) = arguments.per_mode {
-        more.push_str(&format!(" --per-mode {per_mode}"));
-    }
-    println!("repeat: {COMMAND} crash --replay {}{more}", violation.path);
+    let profile = if arguments.profile == Profile::Ext4Ordered { " --profile ext4-ordered" } else { "" };
+    let per_mode = arguments.per_mode.map(|per_mode| format!(" --per-mode {per_mode}")).unwrap_or_default();
+    println!("repeat: {COMMAND} crash --replay {}{profile}{per_mode}", violation.path);
 }

@@ -112,10 +112,10 @@ pub fn judge(
     bench: &Bench,
     stage: &Stage,
     store: Option<Store>,
-    answer: Result<Done, Error>,
+    answer: &Result<Done, Error>,
     hit: &Hit,
 ) -> Result<(), String> {
-    if let Err(error) = &answer {
+    if let Err(error) = answer {
         let fails_anyway = script == Script::PutLongFails;
         let own = fails_anyway && error.kind() == Kind::Io;
         if !own && (hit.is_invisible() || !hit.kinds().contains(&error.kind())) {
@@ -125,7 +125,7 @@ pub fn judge(
         return Err("a put succeeds whose source failed".to_owned());
     }
     if let Ok(Done::Verified(problems)) = answer
-        && problems > 0
+        && *problems > 0
         && hit.fault != Fault::Zero
     {
         return Err(format!("verify finds {problems} problems"));
@@ -137,10 +137,10 @@ pub fn judge(
         return init_again(stage, &promise);
     }
     let put = script.put(bench);
-    if let (Ok(Done::Put(reply)), Some(step)) = (&answer, &put) {
+    if let (Ok(Done::Put(reply)), Some(step)) = (answer, &put) {
         promise = with(&promise, stored(step, reply));
     }
-    let unknown = match &answer {
+    let unknown = match answer {
         Err(error) if error.kind() == Kind::OutcomeUnknown => put.as_ref(),
         _ => None,
     };

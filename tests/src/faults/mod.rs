@@ -4,7 +4,10 @@ mod full;
 pub mod judge;
 pub mod script;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Mutex,
+};
 
 use holdfast::{
     Store,
@@ -19,17 +22,29 @@ use judge::{Hit, Role, errno};
 use script::{Bench, Script, Stage};
 
 /// Lets every call of the disk go wrong, and checks what comes of it.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
     /// Look at one fault again: `SCRIPT:call:fault[:sticky]`, as a failure prints it.
     #[arg(long)]
     pub replay: Option<String>,
+    /// Only one script.
+    #[arg(long, value_enum)]
+    pub only: Option<Script>,
     /// Go on after a violation.
     #[arg(long)]
     pub all: bool,
+    /// Threads, each with a script of its own.
+    #[arg(long, default_value_t = 2)]
+    pub threads: usize,
     /// Add a line to docs/campaigns.txt.
     #[arg(long)]
     pub totals: bool,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { replay: None, only: None, all: false, threads: 2, totals: false }
+    }
 }
 
 /// How a call goes wrong.
@@ -113,12 +128,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return replay(text);
     }
     let watch = Stopwatch::start();
-    let mut tally = Tally::default();
-    for script in Script::ALL {
-        if !spoil_all(script, arguments.all, &mut tally) {
-            break;
-        }
-    }
+    let mut tally = spoil_scripts(arguments);
     for (name, scenario) in full::SCENARIOS {
         if let Err(what) = guarded(scenario) {
             tally.violations += 1;
@@ -139,6 +149,28 @@ pub fn run(arguments: &Arguments) -> Outcome {
         add_to_totals(&line);
     }
     if tally.violations == 0 { Outcome::Held } else { Outcome::Broke }
+}
+
+/// Every fault of every script that is asked for.
+fn spoil_scripts(arguments: &Arguments) -> Tally {
+    let scripts = Script::ALL.into_iter().filter(|script| arguments.only.is_none_or(|only| only == *script));
+    let queue = Mutex::new(scripts.collect::<VecDeque<_>>());
+    let sum = Mutex::new(Tally::default());
+    let next = || queue.lock().ok().and_then(|mut queue| queue.pop_front());
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.max(1) {
+            scope.spawn(|| {
+                while let Some(script) = next() {
+                    let mut tally = Tally::default();
+                    spoil_all(script, arguments.all, &mut tally);
+                    if let Ok(mut sum) = sum.lock() {
+                        sum.add(tally);
+                    }
+                }
+            });
+        }
+    });
+    sum.into_inner().unwrap_or_default()
 }
 
 /// Runs faults until something breaks: how many, and what broke.
@@ -163,6 +195,16 @@ struct Tally {
 }
 
 impl Tally {
+    fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.runs += other.runs;
+        self.violations += other.violations;
+        self.first = self.first.take().or(other.first);
+        for (key, count) in other.by_role {
+            *self.by_role.entry(key).or_default() += count;
+        }
+    }
+
     fn print(&self) {
         println!("faults by role, class of call and kind:");
         let mut rows: BTreeMap<(Role, Class), Vec<String>> = BTreeMap::new();
@@ -175,15 +217,15 @@ impl Tally {
     }
 }
 
-/// Every fault of a script. False: one of them broke something, and that was enough.
-fn spoil_all(script: Script, go_on: bool, tally: &mut Tally) -> bool {
+/// Every fault of a script, or those up to the first that breaks something.
+fn spoil_all(script: Script, go_on: bool, tally: &mut Tally) {
     let rehearsal = match guarded(|| rehearse(script)) {
         Ok(rehearsal) => rehearsal,
         Err(what) => {
             tally.violations += 1;
             println!("faults: {script:?} without any fault: {what}");
             tally.first.get_or_insert(what);
-            return false;
+            return;
         }
     };
     tally.calls += rehearsal.calls.len();
@@ -205,12 +247,11 @@ fn spoil_all(script: Script, go_on: bool, tally: &mut Tally) -> bool {
                 }
                 tally.first.get_or_insert(text);
                 if !go_on {
-                    return false;
+                    return;
                 }
             }
         }
     }
-    true
 }
 
 fn replay(text: &str) -> Outcome {
@@ -315,5 +356,5 @@ fn spoil(rehearsal: &Rehearsal, spoilt: Spoilt) -> Result<(), String> {
     }
     let (call, role) = rehearsal.calls.get(at).cloned().ok_or("there is no such call")?;
     let hit = Hit { call, role, fault: kind.fault, sticky };
-    judge::judge(script, bench, &stage, store, answer, &hit)
+    judge::judge(script, bench, &stage, store, &answer, &hit)
 }

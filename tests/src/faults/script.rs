@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// An operation, and the store that it is done to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Script {
     /// A store is made.
     Init,

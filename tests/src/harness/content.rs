@@ -27,14 +27,14 @@ impl Contents {
             3 if !self.made.is_empty() => self.edited(),
             4 if self.made.len() > 1 => self.joined(),
             _ => {
-                let len = self.len();
+                let len = self.some_len();
                 self.new_of(len)
             }
         }
     }
 
     /// A size at or near an edge, or any up to 16 KiB.
-    pub fn len(&mut self) -> usize {
+    fn some_len(&mut self) -> usize {
         match self.random.below(4) {
             0 | 1 => *self.random.pick(&EDGES),
             2 => {

@@ -11,7 +11,7 @@ use crate::random::Random;
 pub const ACCOUNTS: [&str; 2] = ["amber", "birch"];
 
 /// Steps of a short sequence at most.
-const SHORT_MAX: u64 = 4;
+const SHORT_MAX: u32 = 4;
 /// Bytes that one workload puts at most, more or less.
 const BYTES_MAX: usize = 110 << 10;
 
@@ -93,7 +93,7 @@ pub const SHORT_SEQUENCES: u64 = {
     let mut sum = 0;
     let mut len = 1;
     while len <= SHORT_MAX {
-        sum += (KINDS.len() as u64).pow(len as u32);
+        sum += (KINDS.len() as u64).pow(len);
         len += 1;
     }
     sum
@@ -109,7 +109,7 @@ impl Workload {
             steps.random();
         }
         // Making a store is the same in every run, so that a few of them have enough of it.
-        Self { steps: steps.steps, from_init: seed % 16 < 2 }
+        Self { steps: steps.built, from_init: seed % 16 < 2 }
     }
 }
 
@@ -117,7 +117,7 @@ impl Workload {
 struct Steps {
     random: Random,
     contents: Contents,
-    steps: Vec<Step>,
+    built: Vec<Step>,
     names: u64,
     bytes: usize,
     ops: Vec<PutStep>,
@@ -128,7 +128,7 @@ impl Steps {
         Self {
             random: Random::of(seed, &[1]),
             contents: Contents::new(Random::of(seed, &[2])),
-            steps: Vec::new(),
+            built: Vec::new(),
             names: 0,
             bytes: 0,
             ops: Vec::new(),
@@ -194,10 +194,10 @@ impl Steps {
                 let put = self.put_of(len);
                 self.push(PutStep { expires_in: Some(1000), ..put });
                 let by = [999, 1000, 5000][self.random.index(3)];
-                self.steps.extend([Step::Clock(by), Step::Look]);
+                self.built.extend([Step::Clock(by), Step::Look]);
             }
-            Kind::Close => self.steps.push(Step::Close),
-            Kind::Kill => self.steps.push(Step::Kill),
+            Kind::Close => self.built.push(Step::Close),
+            Kind::Kill => self.built.push(Step::Kill),
         }
     }
 
@@ -224,13 +224,13 @@ impl Steps {
                 break;
             }
             match self.random.below(40) {
-                0 | 1 => self.steps.push(Step::Close),
-                2..=4 => self.steps.push(Step::Kill),
+                0 | 1 => self.built.push(Step::Close),
+                2..=4 => self.built.push(Step::Kill),
                 5 | 6 => {
                     let by = i64::try_from(self.random.below(3_000_000)).expect("small");
-                    self.steps.push(Step::Clock(by - 1_000_000));
+                    self.built.push(Step::Clock(by - 1_000_000));
                 }
-                7 => self.steps.push(Step::Look),
+                7 => self.built.push(Step::Look),
                 8..=10 => self.kind(Kind::Expires),
                 11..=14 => self.op(),
                 15 => self.kind(Kind::LongFails),
@@ -276,7 +276,7 @@ impl Steps {
 
     fn push(&mut self, put: PutStep) {
         self.bytes += put.fails_at.unwrap_or(usize::MAX).min(put.bytes.len());
-        self.steps.push(Step::Put(put));
+        self.built.push(Step::Put(put));
     }
 }
 

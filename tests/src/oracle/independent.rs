@@ -69,7 +69,7 @@ pub fn read(image: &Image, coverage: &Coverage) -> Result<Option<View>, String> 
     situations(&files, &store, coverage);
     let problems = store.problems.iter().cloned().chain(store.check());
     // A crash in the middle of a write leaves one copy damaged too.
-    refuse(problems.filter(|problem| problem.kind != ProblemKind::Copy).collect())?;
+    refuse(problems.filter(|problem| problem.kind != ProblemKind::Copy))?;
     Ok(Some(View::of(&store)))
 }
 
@@ -77,17 +77,17 @@ pub fn read(image: &Image, coverage: &Coverage) -> Result<Option<View>, String> 
 pub fn read_clean(image: &Image) -> Result<View, String> {
     let files = ImageFiles(image);
     let store = Store::read(&files).map_err(|error| format!("the independent parser after recovery: {error}"))?;
-    refuse(store.problems.iter().cloned().chain(store.check()).collect())?;
+    refuse(store.problems.iter().cloned().chain(store.check()))?;
     if !store.orphans.is_empty() || !store.strangers.is_empty() {
         return Err(format!("files that nothing names: {:?} {:?}", store.orphans, store.strangers));
     }
     Ok(View::of(&store))
 }
 
-fn refuse(problems: Vec<Problem>) -> Result<(), String> {
-    match problems.first() {
+fn refuse(mut problems: impl Iterator<Item = Problem>) -> Result<(), String> {
+    match problems.next() {
         None => Ok(()),
-        Some(first) => Err(format!("the independent parser: {first} (and {} more)", problems.len() - 1)),
+        Some(first) => Err(format!("the independent parser: {first} (and {} more)", problems.count())),
     }
 }
 
