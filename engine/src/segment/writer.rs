@@ -93,7 +93,7 @@ impl BulkWriter {
         let options = OpenOptions { direct: true, ..OpenOptions::CREATE };
         let file = disk::retry(|| disk.open(&name, options))
             .map_err(|e| Error::io(e, &name, "make a segment"))
-            .map_err(|e| if e.kind() == Kind::ReadOnly { health.fail(e) } else { e })?;
+            .map_err(|e| health.notice(e))?;
         let header = SegmentHeader {
             uuid,
             id,

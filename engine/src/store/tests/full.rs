@@ -39,3 +39,83 @@ fn a_log_of_many_segments_opens_with_few_descriptors() {
     assert_eq!(numbers(&open(&disk).expect("opens")).len(), 3_000);
     verify_clean(&disk);
 }
+
+#[test]
+fn a_full_disk_does_not_keep_an_expired_artifact_from_being_told() {
+    let disk = new_store();
+    let clock = Arc::new(ManualClock::new(Time(1_000_000)));
+    let world = World { clock: Arc::<ManualClock>::clone(&clock), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let id = store.put(&expiring(1_000_100), &mut &b"x"[..]).expect("puts").id;
+    disk.set_capacity(disk.allocated());
+    fill(&store, false);
+    clock.advance(200);
+    assert_eq!(store.stat(&put("").scope, id).expect("reads go on").state, ArtifactState::Expired);
+}
+
+/// The number of the first commit that rolls the log of a new store.
+fn first_roll() -> u64 {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let segments = store.segments.all().len();
+    let mut number = 0;
+    while store.segments.all().len() == segments {
+        commit(&store, number).expect("commits");
+        number += 1;
+    }
+    number - 1
+}
+
+#[test]
+fn nothing_is_written_behind_a_seal_that_a_full_disk_refused() {
+    let rolls = first_roll();
+    for class in [Class::Write, Class::Sync] {
+        let disk = new_store();
+        let fault = FaultDisk::new(Arc::new(disk.clone()));
+        let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+        let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+        for number in 0..rolls {
+            commit(&store, number).expect("commits");
+        }
+        // The first is that of the prepared segment, which is zeroed again.
+        fault.arm(Plan::new(1, Fault::Errno(ENOSPC)).class(class).files("segment-"));
+        fault.set_tracing(true);
+        let error = commit(&store, rolls).expect_err("the seal fails");
+        assert_eq!(fault.hits(), 1);
+        assert_eq!(error.kind(), Kind::Poisoned, "{class:?}: room alone mends nothing");
+        let hit = fault.trace().iter().position(|call| call.fault.is_some()).expect("one was hit");
+        let later: Vec<_> = fault.trace().split_off(hit + 1).into_iter().filter(|c| c.class != Class::Meta).collect();
+        assert!(later.is_empty(), "{class:?}: {later:?}");
+        assert_eq!(commit(&store, rolls).expect_err("poisoned").kind(), Kind::Poisoned);
+        assert_eq!(store.close().expect_err("it is not clean").kind(), Kind::Poisoned);
+    }
+}
+
+#[test]
+fn a_read_only_filesystem_under_the_log_ends_writing_until_the_next_open() {
+    let rolls = first_roll();
+    let disk = new_store();
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    for number in 0..rolls {
+        commit(&store, number).expect("commits");
+    }
+    fault.arm(Plan::new(0, Fault::Errno(30)).sticky().class(Class::Write));
+    assert_eq!(commit(&store, rolls).expect_err("EROFS").kind(), Kind::ReadOnly);
+    fault.disarm();
+    assert_eq!(commit(&store, rolls).expect_err("the latch fell").kind(), Kind::ReadOnly);
+    assert_eq!(numbers(&store).len() as u64, rolls);
+}
+
+#[test]
+fn a_decision_that_panics_ends_writing() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    commit(&store, 1).expect("commits");
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    let run = || commits.run(Request::<()>::new(10, |_| panic!("a bug")));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    assert_eq!(commit(&store, 2).expect_err("who knows").kind(), Kind::Poisoned);
+    assert_eq!(numbers(&store), [1]);
+}
