@@ -41,6 +41,35 @@ fn a_log_of_many_segments_opens_with_few_descriptors() {
 }
 
 #[test]
+fn a_long_put_that_finds_the_disk_full_gives_back_what_it_wrote() {
+    let disk = new_store();
+    let tuning = crate::ingest::Tuning { small_stream_max: 4 << 10, progress_bytes: 32 << 10 };
+    let options = OpenOptions { tuning, ..OpenOptions::new(OpenMode::Write, "test") };
+    let store = Store::open(world(&disk), &options).expect("opens");
+    let kept = store.put(&put("kept"), &mut noise(50_000, 9).as_slice()).expect("puts");
+    for room in [40 << 10, 300 << 10] {
+        let before = disk.allocated();
+        disk.set_capacity(before + room);
+        for seed in 0..3 {
+            let error = store.put(&put("long"), &mut noise(2 << 20, seed).as_slice()).expect_err("no room");
+            assert_eq!(error.kind(), Kind::NoSpace);
+        }
+        let left = disk.allocated() - before;
+        // What was committed on the way is dead and stays; what no commit names does not.
+        assert!(left < room, "{left} of {room} bytes are gone");
+        disk.set_capacity(u64::MAX);
+    }
+    store.put(&put("long"), &mut noise(2 << 20, 1).as_slice()).expect("space is back");
+    let mut out = Vec::new();
+    store.get(&put("").scope, kept.id, &Get::WHOLE, &mut out).expect("reads");
+    assert!(out == noise(50_000, 9));
+    store.close().expect("closes");
+    verify_clean(&disk);
+    open(&disk).expect("opens").close().expect("closes");
+    verify_clean(&disk);
+}
+
+#[test]
 fn a_full_disk_does_not_keep_an_expired_artifact_from_being_told() {
     let disk = new_store();
     let clock = Arc::new(ManualClock::new(Time(1_000_000)));
