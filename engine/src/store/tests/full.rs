@@ -138,6 +138,34 @@ fn a_read_only_filesystem_under_the_log_ends_writing_until_the_next_open() {
 }
 
 #[test]
+fn a_store_opens_on_a_full_disk_without_a_reserve() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let writing = store.writing.as_ref().expect("open for writing");
+    let upload = Upload {
+        account: account(1),
+        begin_lsn: Lsn::FIRST,
+        created_at: Time(1),
+        offset: 0,
+        declared: None,
+        expires_at: None,
+        sha_state: None,
+        tail: None,
+        right_edge: Vec::new(),
+    };
+    let record = vec![Edit::put(Keyspace::Upload, upload_key(UploadId([1; 16])), upload.encode())];
+    writing.commit.run(Request::new(300, move |_| Ok((record, ())))).expect("commits");
+    disk.set_capacity(disk.allocated());
+    fill(&store, true);
+    drop(store);
+    let store = open(&disk).expect("opens");
+    assert_eq!(store.report().aborted_uploads, 0, "there is no room for that");
+    disk.set_capacity(u64::MAX);
+    drop(store);
+    assert_eq!(open(&disk).expect("opens").report().aborted_uploads, 1);
+}
+
+#[test]
 fn a_decision_that_panics_ends_writing() {
     let disk = new_store();
     let store = open(&disk).expect("opens");
