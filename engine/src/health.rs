@@ -42,12 +42,20 @@ impl Health {
         self.0.fetch_max(POISONED, Ordering::AcqRel);
     }
 
-    /// Lets the latch fall for an error of a write or sync that the log rests on, and gives the error back.
+    /// Lets the latch fall for an error of a write or sync that the store rests on. The error that comes back says so: room, or
+    /// another try, mends nothing before the store is opened again.
     pub fn fail(&self, error: Error) -> Error {
         if error.kind() == Kind::ReadOnly {
+            return self.notice(error);
+        }
+        self.poison();
+        error.with_kind(Kind::Poisoned)
+    }
+
+    /// Gives back the error of something that only its request rests on; but where the filesystem takes no writes, the latch falls.
+    pub fn notice(&self, error: Error) -> Error {
+        if error.kind() == Kind::ReadOnly {
             self.make_read_only();
-        } else {
-            self.poison();
         }
         error
     }

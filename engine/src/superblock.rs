@@ -12,7 +12,7 @@ use crate::{
     },
     health::Health,
     ids::FileId,
-    limits::{BLOCK, CEILING_STEP},
+    limits::{BLOCK, CEILING_STEP, FILE_ID_MAX},
     sync::{Arc, Mutex},
 };
 
@@ -125,7 +125,10 @@ impl Root {
         self.health.check()?;
         let mut next = state.superblock.clone();
         change(&mut next);
-        next.sequence += 1;
+        next.sequence = next.sequence.checked_add(1).ok_or_else(used_up)?;
+        if next.ceiling_file.0 > FILE_ID_MAX {
+            return Err(used_up());
+        }
         write_pair(&*self.file, &next, 0)
             .and_then(|()| write_pair(&*self.file, &next, 2))
             .map_err(|e| self.health.fail(e))?;
@@ -142,6 +145,11 @@ impl Root {
         state.next_file += 1;
         Ok(FileId(state.next_file - 1))
     }
+}
+
+/// No store that was only written by us comes here.
+fn used_up() -> Error {
+    Error::new(Kind::Corrupt, "the numbers of the superblock are used up").at(name(), 0)
 }
 
 /// Makes the second pair of copies carry a state that two copies show. After a crash that pair may be torn, or older. After a kill or

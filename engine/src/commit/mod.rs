@@ -100,14 +100,16 @@ impl Commit {
         if group.is_empty() {
             return;
         }
+        let unwinding = PoisonUnlessDefused(&self.health);
         let result = self.health.check().and_then(|()| Self::make_room(writer, &mut group, bounds));
         let written = result.and_then(|()| self.commit_group(writer, &mut group));
         for pending in &mut group {
             pending.settle(written.as_ref().err());
         }
-        if written.is_ok() {
+        if written.is_ok() && !group.is_empty() {
             self.after(writer);
         }
+        std::mem::forget(unwinding);
     }
 
     /// Finds room in the log. On a full disk the requests that may use the reserve go on alone.
@@ -121,7 +123,7 @@ impl Commit {
             let mut pending = pending;
             pending.settle(Some(&error));
         }
-        if group.is_empty() { Ok(()) } else { writer.log.make_room(bounds, true) }
+        if group.is_empty() { Ok(()) } else { writer.log.make_room(queue::bounds_of(group), true) }
     }
 
     fn commit_group(&self, writer: &mut Writer, group: &mut [Box<dyn Pending>]) -> Result<()> {
@@ -163,7 +165,7 @@ impl Commit {
     fn publish(&self, commit: &CommitPayload, next_lsn: Lsn) -> Result<()> {
         let mut published = self.published.write();
         for edit in commit.requests.iter().flatten() {
-            published.apply(edit).map_err(|e| self.health.fail(e.with_kind(Kind::OutcomeUnknown)))?;
+            published.apply(edit).map_err(|e| self.health.fail(e).with_kind(Kind::OutcomeUnknown))?;
         }
         self.published_lsn.store(next_lsn.0 - 1, Ordering::Release);
         self.hw.store(commit.hw.0, Ordering::Release);
@@ -177,6 +179,15 @@ impl Commit {
             let _ = writer.log.mark();
         }
         let _ = writer.log.settle();
+    }
+}
+
+/// A panic on the way through a group leaves it unknown how far the group came.
+struct PoisonUnlessDefused<'a>(&'a Health);
+
+impl Drop for PoisonUnlessDefused<'_> {
+    fn drop(&mut self) {
+        self.0.poison();
     }
 }
 

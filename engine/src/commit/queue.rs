@@ -87,13 +87,14 @@ pub(super) struct Waiting<T> {
     privileged: bool,
     forced: bool,
     decided: Option<Result<T>>,
+    settled: bool,
     slot: Arc<Slot<T>>,
 }
 
 impl<T> Waiting<T> {
     pub(super) fn new(request: Request<T>, slot: Arc<Slot<T>>) -> Self {
         let Request { decide, bounds, privileged, forced } = request;
-        Self { request: Some(decide), bounds, privileged, forced, decided: None, slot }
+        Self { request: Some(decide), bounds, privileged, forced, decided: None, settled: false, slot }
     }
 }
 
@@ -135,7 +136,27 @@ impl<T: Send> Pending for Waiting<T> {
             (None, None) => Err(Error::new(Kind::OutcomeUnknown, "a request was not decided")),
         };
         *self.slot.0.lock() = Some(answer);
+        self.settled = true;
     }
+}
+
+/// Whoever waits gets an answer, also where a panic took the request away undecided.
+impl<T> Drop for Waiting<T> {
+    fn drop(&mut self) {
+        if !self.settled {
+            let lost = Error::new(
+                Kind::OutcomeUnknown,
+                "another request of the same group failed in a way that nobody foresaw",
+            );
+            *self.slot.0.lock() = Some(Err(lost));
+        }
+    }
+}
+
+/// Room that a group takes at most.
+pub(super) fn bounds_of(group: &[Box<dyn Pending>]) -> Bounds {
+    let fixed = Bounds { commit_bytes: COMMIT_FIXED, ..Bounds::default() };
+    group.iter().fold(fixed, |sum, pending| sum.plus(pending.bounds()))
 }
 
 /// First in, first out.
@@ -155,7 +176,7 @@ impl Queue {
     pub(super) fn take_group(&self) -> (Vec<Box<dyn Pending>>, Bounds) {
         let mut queue = self.0.lock();
         let mut group = Vec::new();
-        let mut sum = Bounds { commit_bytes: COMMIT_FIXED, ..Bounds::default() };
+        let mut sum = bounds_of(&group);
         while let Some(next) = queue.front() {
             let with_next = sum.plus(next.bounds());
             let fits = with_next.frame_bytes <= GROUP_MAX.frame_bytes
@@ -168,5 +189,17 @@ impl Queue {
             group.extend(queue.pop_front());
         }
         (group, sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_lost_in_a_panic_is_answered() {
+        let slot = Arc::new(Slot::default());
+        drop(Waiting::new(Request::new(0, |_| Ok((Vec::new(), ()))), Arc::clone(&slot)));
+        assert_eq!(slot.take().expect("answered").expect_err("lost").kind(), Kind::OutcomeUnknown);
     }
 }

@@ -106,17 +106,35 @@ impl Lease<'_> {
                 self.pool.create()?
             }
         };
-        let location = writer.append(draft)?;
-        self.writer = Some(writer);
-        self.is_dirty = true;
-        Ok(location)
+        match writer.append(draft) {
+            Ok(location) => {
+                self.writer = Some(writer);
+                self.is_dirty = true;
+                Ok(location)
+            }
+            Err(error) => Err(self.give_up(writer, error)),
+        }
     }
 
-    fn seal(&mut self, writer: BulkWriter) -> Result<()> {
-        let (id, epoch) = (writer.id, writer.epoch);
-        let end = writer.seal()?;
-        self.named.insert(id, SegmentValue { epoch, state: SegmentState::Sealed, end });
-        Ok(())
+    fn seal(&mut self, mut writer: BulkWriter) -> Result<()> {
+        match writer.seal() {
+            Ok(end) => {
+                let value = SegmentValue { epoch: writer.epoch, state: SegmentState::Sealed, end };
+                self.named.insert(writer.id, value);
+                Ok(())
+            }
+            Err(error) => Err(self.give_up(writer, error)),
+        }
+    }
+
+    /// Leaves a writer that failed. What it wrote since the last commit is nothing that a commit may still name.
+    fn give_up(&mut self, writer: BulkWriter, error: Error) -> Error {
+        let id = writer.id;
+        self.named.remove(&id);
+        if error.kind() == Kind::NoSpace && writer.give_back(&*self.pool.disk) {
+            self.pool.segments.remove(id);
+        }
+        error
     }
 
     /// Makes every appended frame durable. Only then may a commit name them.
@@ -124,7 +142,10 @@ impl Lease<'_> {
         if self.is_dirty
             && let Some(mut writer) = self.writer.take()
         {
-            let end = writer.flush()?;
+            let end = match writer.flush() {
+                Ok(end) => end,
+                Err(error) => return Err(self.give_up(writer, error)),
+            };
             self.named.insert(writer.id, SegmentValue { epoch: writer.epoch, state: SegmentState::Active, end });
             self.writer = Some(writer);
         }
@@ -141,6 +162,11 @@ impl Lease<'_> {
 
     /// The edits are durable.
     pub(super) fn committed(&mut self) {
+        if let Some(writer) = &mut self.writer
+            && let Some(value) = self.named.get(&writer.id)
+        {
+            writer.committed(value.end);
+        }
         self.named.clear();
     }
 }

@@ -208,9 +208,9 @@ impl Log {
     /// header names its end, and that header before anything stands behind it.
     fn roll(&mut self, needed: u64, privileged: bool) -> Result<()> {
         let wanted = self.next_capacity();
-        let (id, file, capacity) = self.spare.take(needed, wanted, privileged)?;
-        let epoch = Epoch(entropy::random(&*self.ground.entropy)?);
         let health = Arc::clone(&self.ground.health);
+        let epoch = Epoch(entropy::random(&*self.ground.entropy)?);
+        let (id, file, capacity) = self.spare.take(needed, wanted, privileged).map_err(|e| health.notice(e))?;
         let closing = Closing {
             at: self.tail.offset,
             synced_upto: self.synced,
@@ -277,7 +277,7 @@ impl Log {
             self.name_files(None)?;
             self.head_lags = false;
         }
-        refilled.map(drop)
+        refilled.map(drop).map_err(|e| self.ground.health.notice(e))
     }
 
     fn name_files(&self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {

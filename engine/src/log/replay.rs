@@ -21,7 +21,6 @@ use crate::{
     ids::{ChainHash, FileId, Location, Lsn},
     limits::{FRAME_ALIGN, FRAMES_START},
     segment::{self, reader, scanner::Scanner},
-    sync::Arc,
 };
 
 /// A damaged place.
@@ -43,14 +42,12 @@ pub trait Visitor {
     fn vouches(&mut self, commit: &Commit) -> Result<bool>;
 }
 
-/// A log segment of the chain.
+/// A log segment of the chain. Its file is not kept open: a log may have more segments than a process has descriptors.
 pub struct Link {
     /// Its header.
     pub header: SegmentHeader,
     /// Its name.
     pub name: Name,
-    /// Its file, for reading.
-    pub file: Arc<dyn File>,
     /// Length of the file.
     pub len: u64,
     /// Where its frames end: as the successor says, or as the walk found.
@@ -61,6 +58,11 @@ pub struct Link {
 }
 
 impl Link {
+    /// Its file, for reading.
+    pub fn open(&self, disk: &dyn Disk) -> Result<Box<dyn File>> {
+        segment::open(disk, self.header.id, OpenOptions::READ)
+    }
+
     fn salt(&self) -> FrameSalt {
         FrameSalt::new(self.header.uuid, self.header.epoch)
     }
@@ -116,22 +118,23 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
     };
     let mut rest = links.into_iter();
     let mut next = rest.next();
-    let mut first = true;
     while let Some(mut link) = next.take() {
         next = rest.next();
+        let file = link.open(disk)?;
         let mut synced = link.named_end;
         if synced.is_none() {
-            let (witness, successor) = chain.newest_end(&link, &mut walk.found)?;
+            let (witness, successor) = chain.newest_end(&link, &*file, &mut walk.found)?;
             link.named_end = successor.as_ref().and_then(|s| s.header.predecessor).map(|p| p.end);
             synced = Some(link.named_end.unwrap_or(witness));
             next = successor;
         }
-        let start = if first { superblock.replay.offset } else { FRAMES_START };
-        if !first {
+        let start = if link.header.id == superblock.replay.segment {
+            walk.replay_start(&link, superblock.replay.offset)
+        } else {
             walk.meet(link.header.chain, link.header.first_lsn, &link.name, 0);
-        }
-        first = false;
-        walk.segment(&mut link, start, synced.expect("set above"))?;
+            FRAMES_START
+        };
+        walk.segment(&mut link, &*file, start, synced.expect("set above"))?;
         walk.found.links.push(link);
     }
     walk.finish(superblock);
@@ -196,7 +199,7 @@ impl Chain<'_> {
             what: bad.what,
         }));
         let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-        Ok(Some(Link { header, name, file: Arc::from(file), len, end: FRAMES_START, seal: None, named_end: None }))
+        Ok(Some(Link { header, name, len, end: FRAMES_START, seal: None, named_end: None }))
     }
 
     /// The newest log segment that began before an LSN: where the chain goes on behind a gap.
@@ -215,7 +218,7 @@ impl Chain<'_> {
     }
 
     /// How far a segment whose successor is not known was synced, and the successor, if it has one after all.
-    fn newest_end(&mut self, link: &Link, found: &mut Found) -> Result<(u64, Option<Link>)> {
+    fn newest_end(&mut self, link: &Link, file: &dyn File, found: &mut Found) -> Result<(u64, Option<Link>)> {
         let is_head = link.header.id == self.superblock.log_head.0;
         if let Some(end) = self.superblock.clean.filter(|_| is_head) {
             return Ok((end.offset, None));
@@ -225,7 +228,7 @@ impl Chain<'_> {
                 return Ok((FRAMES_START, Some(successor)));
             }
         }
-        let witness = witness::highest(&*link.file, &link.name, link.salt(), link.header.id, link.len)?;
+        let witness = witness::highest(file, &link.name, link.salt(), link.header.id, link.len)?;
         let Some((id, epoch)) = witness.seal.and_then(|seal| seal.successor) else { return Ok((witness.synced, None)) };
         match segment::open(self.disk, id, OpenOptions::READ) {
             Ok(_) => {}
@@ -284,12 +287,25 @@ impl Walk<'_> {
         self.suspect.get_or_insert(damage);
     }
 
+    /// Where the walk of the replay segment begins. What stands before the replay position was synced once: if it is not all there
+    /// any more, nobody knows what else is missing.
+    fn replay_start(&mut self, link: &Link, offset: u64) -> u64 {
+        let end = link.named_end.unwrap_or(link.len);
+        if offset > end {
+            let damage =
+                Damage { file: link.name.clone(), offset: end, what: "the segment ends before the replay position" };
+            self.found.lost.push(damage.clone());
+            self.found.damage.push(damage);
+        }
+        offset.min(end)
+    }
+
     /// Walks one segment from `at`. Below `synced` an invalid frame is damage; from there on it is the end of the log.
-    fn segment(&mut self, link: &mut Link, mut at: u64, synced: u64) -> Result<()> {
+    fn segment(&mut self, link: &mut Link, file: &dyn File, mut at: u64, synced: u64) -> Result<()> {
         let salt = link.salt();
         let stop = link.named_end.unwrap_or(link.len.max(synced));
-        let (file, name) = (Arc::clone(&link.file), link.name.clone());
-        let mut scanner = Scanner::new(&*file, &name, salt);
+        let name = link.name.clone();
+        let mut scanner = Scanner::new(file, &name, salt);
         self.found.witness = synced;
         self.found.entries.clear();
         // Where the footer begins that no seal has ended yet.
@@ -297,7 +313,7 @@ impl Walk<'_> {
         while at < stop && link.seal.is_none() {
             let header = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= stop.min(link.len));
             let taken = match header {
-                Some((header, bytes)) => self.frame(link, &*file, &salt, at, synced, &header, &bytes)?,
+                Some((header, bytes)) => self.frame(link, file, &salt, at, synced, &header, &bytes)?,
                 None => false,
             };
             if let (true, Some((header, _))) = (taken, header) {

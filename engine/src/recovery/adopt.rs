@@ -7,7 +7,7 @@ use crate::{
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
     health::Health,
-    ids::Epoch,
+    ids::{Epoch, Lsn},
     limits::{BLOCK, FRAMES_START},
     log::{
         Log, Tail,
@@ -22,6 +22,8 @@ use crate::{
 
 /// Bytes that are rewritten in one step.
 const STEP: usize = 1 << 20;
+/// No open hands out more LSNs than there are behind this.
+const LSN_MAX: Lsn = Lsn(u64::MAX - (1 << 48));
 /// What the reserve holds at most.
 const RESERVE_MAX: u64 = 192 << 20;
 
@@ -32,6 +34,9 @@ pub fn take_over(
     health: &Arc<Health>,
     rebuilt: &mut Rebuilt,
 ) -> Result<Option<(Log, Arc<Root>)>> {
+    if rebuilt.found.next_lsn > LSN_MAX {
+        rebuilt.report.read_only.get_or_insert_with(|| "the store's LSNs are used up".to_owned());
+    }
     if rebuilt.report.read_only.is_some() {
         health.make_read_only();
         return Ok(None);
@@ -108,7 +113,8 @@ fn take_tail(
         id: header.id,
         epoch: header.epoch,
         first_lsn: header.first_lsn,
-        capacity: header.capacity,
+        // What the header says is not believed where the file is shorter.
+        capacity: header.capacity.min(newest.len.max(newest.end)),
         offset: newest.end,
         chain: found.chain,
         next_lsn: found.next_lsn,
@@ -118,11 +124,13 @@ fn take_tail(
         let (file, len) = spare.take_named(id)?;
         return Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?));
     }
+    // The frames may end behind the file: the last of them were cut off, and no commit with them.
+    let is_cut = newest.end > newest.len;
     let torn = if clean { None } else { segment::first_non_zero(&*file, &newest.name, newest.end)? };
-    if torn.is_none() || canary::sings(Canary::AppendBehindTorn) {
+    if !is_cut && torn.is_none() || canary::sings(Canary::AppendBehindTorn) {
         return Ok(Some(Log::new(ground, spare, tail, file, content)));
     }
-    report.torn_bytes = newest.len - newest.end;
+    report.torn_bytes = newest.len.saturating_sub(newest.end);
     let first = ground.root.current().options.log_segment_first;
     match spare.take(FRAMES_START + BLOCK, first, true) {
         Ok((id, file, len)) => {
@@ -130,7 +138,7 @@ fn take_tail(
             Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?))
         }
         Err(e) if e.kind() == Kind::NoSpace => {
-            if writer::zero_and_sync(&*file, &newest.name, newest.end, newest.len.max(newest.end)).is_ok() {
+            if !is_cut && writer::zero_and_sync(&*file, &newest.name, newest.end, newest.len).is_ok() {
                 report.torn_bytes = 0;
                 return Ok(Some(Log::new(ground, spare, tail, file, content)));
             }

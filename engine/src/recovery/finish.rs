@@ -8,7 +8,7 @@ use crate::{
     catalog::Catalog,
     commit::{Commit, Request, edits_len},
     disk::{self, Disk, OpenOptions},
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     format::{
         commit::Edit,
         frame::FrameSalt,
@@ -46,7 +46,7 @@ pub fn tidy(
     }
     if !edits.is_empty() {
         let len = edits_len(&edits);
-        commit.run(Request::new(len, move |_| Ok((edits, ()))).privileged())?;
+        if_there_is_room(commit.run(Request::new(len, move |_| Ok((edits, ()))).privileged()))?;
     }
     // Taken out of the loop's head: the catalog must not stay locked while the aborts are published.
     let uploads = published.read().scan(Keyspace::Upload, &[], None, usize::MAX)?;
@@ -55,18 +55,26 @@ pub fn tidy(
         if record.sha_state.is_none() {
             let id = UploadId(id);
             let abort = Request::new(upload::abort_len_max(&record), move |stage| Ok((upload::abort(stage, id)?, ())));
-            commit.run(abort.privileged())?;
-            report.aborted_uploads += 1;
+            report.aborted_uploads += u64::from(if_there_is_room(commit.run(abort.privileged()))?);
         }
     }
     Ok(())
+}
+
+/// What a full disk keeps an open from tidying, the next one tidies: the store must open all the same, to be read and to give space
+/// back.
+fn if_there_is_room(done: Result<()>) -> Result<bool> {
+    match done {
+        Err(e) if e.kind() == Kind::NoSpace => Ok(false),
+        done => done.map(|()| true),
+    }
 }
 
 /// Bulk segments that no commit calls sealed.
 fn unsealed(catalog: &Catalog) -> Result<Vec<(FileId, SegmentValue)>> {
     let mut found = Vec::new();
     for (key, value) in catalog.scan(Keyspace::Segment, &[], None, usize::MAX)? {
-        let bad = |bad: crate::format::Bad| Error::new(crate::error::Kind::Corrupt, bad.what);
+        let bad = |bad: crate::format::Bad| Error::new(Kind::Corrupt, bad.what);
         let (id, value) = (segment_of_key(&key).map_err(bad)?, SegmentValue::decode(&value).map_err(bad)?);
         if value.state == SegmentState::Active {
             found.push((id, value));
@@ -96,7 +104,7 @@ fn seal_at_end(disk: &dyn Disk, superblock: &Superblock, id: FileId, value: &Seg
     }
     match writer::seal_bulk(&*file, &name, &salt, &mut entries, at) {
         Ok(end) => Ok(Some(end)),
-        Err(e) if e.kind() == crate::error::Kind::NoSpace => Ok(None),
+        Err(e) if e.kind() == Kind::NoSpace => Ok(None),
         Err(e) => Err(e),
     }
 }

@@ -45,7 +45,8 @@ impl Rebuild {
         self.salvage_tenant(superblock)?;
         for link in &found.links {
             let salt = FrameSalt::new(superblock.uuid, link.header.epoch);
-            let mut scanner = Scanner::new(&*link.file, &link.name, salt);
+            let file = link.open(&**disk)?;
+            let mut scanner = Scanner::new(&*file, &link.name, salt);
             self.salvage_segment(&mut scanner, link.header.id, link.end)?;
         }
         let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;

@@ -102,6 +102,9 @@ const PART: usize = 256 << 10;
 /// Reads from an offset to the end of the file, part by part, while the answer is true.
 fn each_part(file: &dyn File, what: &Name, from: u64, see: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<()> {
     let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, what, "read a length"))?;
+    if from >= len {
+        return Ok(());
+    }
     let mut bytes = vec![0; PART.min(usize::try_from(len.saturating_sub(from)).unwrap_or(PART) + 1)];
     let mut offset = from;
     loop {

@@ -50,6 +50,12 @@ impl Segments {
         self.epochs.write().insert(id, epoch);
     }
 
+    /// Forgets a segment whose file is gone.
+    pub fn remove(&self, id: FileId) {
+        self.epochs.write().remove(&id);
+        self.open.lock().files.remove(&id);
+    }
+
     /// The known segments.
     pub fn all(&self) -> Vec<(FileId, Epoch)> {
         self.epochs.read().iter().map(|(id, epoch)| (*id, *epoch)).collect()

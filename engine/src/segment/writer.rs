@@ -17,6 +17,7 @@ use crate::{
     health::Health,
     ids::{ChainHash, ChunkId, Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber},
     limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
+    log::prepared::destroy,
     sync::Arc,
 };
 
@@ -76,6 +77,8 @@ pub struct BulkWriter {
     /// Where the buffer's bytes belong: a multiple of 4,096.
     flushed: u64,
     entries: Vec<FooterEntry>,
+    /// Up to here a commit relies on it.
+    committed: u64,
     health: Arc<Health>,
 }
 
@@ -93,7 +96,7 @@ impl BulkWriter {
         let options = OpenOptions { direct: true, ..OpenOptions::CREATE };
         let file = disk::retry(|| disk.open(&name, options))
             .map_err(|e| Error::io(e, &name, "make a segment"))
-            .map_err(|e| if e.kind() == Kind::ReadOnly { health.fail(e) } else { e })?;
+            .map_err(|e| health.notice(e))?;
         let header = SegmentHeader {
             uuid,
             id,
@@ -116,6 +119,7 @@ impl BulkWriter {
             ),
             flushed: 0,
             entries: Vec::new(),
+            committed: 0,
             health,
         };
         let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer());
@@ -209,13 +213,33 @@ impl BulkWriter {
     }
 
     /// Flushes, then writes footer and seal and syncs. Gives the end of the segment.
-    pub fn seal(mut self) -> Result<u64> {
+    pub fn seal(&mut self) -> Result<u64> {
         let at = self.flush()?;
         // Where footer and seal do not stand, the next open seals: no commit relies on them yet.
         let end =
             write_seal(&*self.file, &self.name, &self.salt, &mut self.entries, at).map_err(|e| self.failed_write(e))?;
         sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
         Ok(end)
+    }
+
+    /// A commit that is durable relies on it up to here.
+    pub const fn committed(&mut self, end: u64) {
+        self.committed = end;
+    }
+
+    /// Gives the disk back what no commit relies on, after a call that found the disk full: else a put that failed for want of room
+    /// would leave none to those that need little. True: nothing is left of it. Once the latch has fallen nothing is removed.
+    pub fn give_back(self, disk: &dyn Disk) -> bool {
+        if !self.health.is_writable() {
+            return false;
+        }
+        if self.committed == 0 {
+            drop(self.file);
+            return destroy(disk, &self.name).is_ok();
+        }
+        // If this fails, the next open cuts it there.
+        let _ = self.file.set_len(self.committed);
+        false
     }
 }
 

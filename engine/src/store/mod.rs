@@ -166,12 +166,12 @@ impl Store {
         verify::verify(&world.disk, options, progress)
     }
 
-    /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that was open for reading has
-    /// nothing to do.
+    /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that takes no
+    /// writes any more says so; one that was open for reading has nothing to do.
     pub fn close(self) -> Result<()> {
         match &self.writing {
-            Some(writing) if self.health.is_writable() => writing.commit.with_log(crate::log::Log::close),
-            _ => Ok(()),
+            Some(writing) => writing.commit.with_log(crate::log::Log::close),
+            None => Ok(()),
         }
     }
 
@@ -206,7 +206,8 @@ impl Store {
             && writing.commit.hw() < at
             && self.health.is_writable()
         {
-            writing.commit.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced())?;
+            // A read must not fail because the disk is full.
+            writing.commit.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced().privileged())?;
         }
         Ok(ArtifactInfo::new(scope, artifact, expired))
     }

@@ -45,7 +45,7 @@ impl Store {
             .iter()
             .filter_map(|(_, value)| SegmentValue::decode(value).ok())
             .map(|segment| segment.end.saturating_sub(FRAMES_START))
-            .sum();
+            .fold(0, u64::saturating_add);
         let log_bytes =
             self.writing.as_ref().map_or(self.log_content, |w| w.commit.with_log(|log| log.content_bytes()));
         Ok(Stats {
@@ -55,7 +55,7 @@ impl Store {
             logical_bytes: usage.logical_bytes,
             unique_bytes: usage.unique_bytes,
             live_bytes: usage.live_bytes,
-            dead_bytes: (bulk_bytes + log_bytes).saturating_sub(usage.live_bytes),
+            dead_bytes: bulk_bytes.saturating_add(log_bytes).saturating_sub(usage.live_bytes),
             disk_bytes: self.disk_bytes()?,
             segments: self.segments.all().len() as u64,
             tables: 0,

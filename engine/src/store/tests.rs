@@ -14,6 +14,9 @@ use crate::{
     segment,
 };
 
+mod full;
+mod hostile;
+
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },
     log_segment_first: 16 << 10,

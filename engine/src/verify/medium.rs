@@ -36,7 +36,8 @@ impl Run<'_> {
     pub(super) fn files(&mut self) -> Result<()> {
         self.superblock()?;
         let bulk = self.bulk_segments()?;
-        self.total = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end)).sum();
+        let ends = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end));
+        self.total = ends.fold(0, u64::saturating_add);
         self.log()?;
         for (id, value) in bulk {
             self.bulk(id, &value)?;
@@ -68,10 +69,11 @@ impl Run<'_> {
         let rebuilt = self.rebuilt;
         let newest = rebuilt.found.newest().header.id;
         for link in &rebuilt.found.links {
+            let file = link.open(self.disk)?;
             let extent = Extent {
                 id: link.header.id,
                 name: link.name.clone(),
-                file: &*link.file,
+                file: &*file,
                 salt: FrameSalt::new(link.header.uuid, link.header.epoch),
                 end: link.end,
                 sealed: link.seal.is_some(),

@@ -35,6 +35,7 @@ mod errno {
     pub(super) const EBADF: i32 = 9;
     pub(super) const EEXIST: i32 = 17;
     pub(super) const EINVAL: i32 = 22;
+    pub(super) const EMFILE: i32 = 24;
     pub(super) const EFBIG: i32 = 27;
     pub(super) const ENOSPC: i32 = 28;
 }
@@ -79,6 +80,7 @@ struct State {
     /// In pages, over all files that have a name or a handle.
     allocated: u64,
     capacity: u64,
+    handles_max: u32,
     log: OpLog,
     records: bool,
     random: Random,
@@ -115,6 +117,7 @@ impl SimDisk {
             next_ino: image.next_ino(),
             allocated,
             capacity: u64::MAX,
+            handles_max: u32::MAX,
             log: OpLog::new(image.clone(), Vec::new()),
             records: true,
             random: Random::new(seed),
@@ -127,6 +130,11 @@ impl SimDisk {
     /// Gives the disk this many bytes. Less than it holds is allowed: what is allocated can still be overwritten.
     pub fn set_capacity(&self, bytes: u64) {
         self.state.lock().capacity = bytes;
+    }
+
+    /// Lets this many files be open at a time; one more is refused as a process is that has no descriptors left.
+    pub fn set_handles_max(&self, handles: u32) {
+        self.state.lock().handles_max = handles;
     }
 
     /// Bytes allocated, files that are unlinked but open included.
@@ -245,6 +253,9 @@ impl State {
 impl Disk for SimDisk {
     fn open(&self, name: &Name, options: OpenOptions) -> io::Result<Box<dyn File>> {
         let mut state = self.state.lock();
+        if state.inodes.values().map(|inode| inode.handles).sum::<u32>() >= state.handles_max {
+            return os_error(errno::EMFILE);
+        }
         let ino = match (state.names.get(name).copied(), options.create_new) {
             (Some(_), true) => return os_error(errno::EEXIST),
             (Some(ino), false) => ino,

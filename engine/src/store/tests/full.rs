@@ -1,0 +1,178 @@
+//! A disk that is full, a process without descriptors, and what may still be written once something failed.
+
+use super::*;
+use crate::{
+    disk::fault::{Class, Fault, FaultDisk, Plan},
+    format::{keyspace::upload_key, upload::Upload},
+    ids::UploadId,
+};
+
+const ENOSPC: i32 = 28;
+
+/// Commits of the shortest kind until there is no room for another.
+fn fill(store: &Store, privileged: bool) {
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    for _ in 0..10_000 {
+        let shortest = Request::new(0, |_| Ok((Vec::new(), ()))).forced();
+        if commits.run(if privileged { shortest.privileged() } else { shortest }).is_err() {
+            return;
+        }
+    }
+    panic!("the disk fills");
+}
+
+fn expiring(end: u64) -> Put<'static> {
+    Put { expires_at: Some(Time(end)), ..put("ends") }
+}
+
+#[test]
+fn a_log_of_many_segments_opens_with_few_descriptors() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 0..3_000 {
+        commit(&store, number).expect("commits");
+    }
+    assert!(store.segments.all().len() > 20, "{}", store.segments.all().len());
+    drop(store);
+    disk.set_handles_max(16);
+    assert_eq!(numbers(&read_only(&disk).expect("opens")).len(), 3_000);
+    assert_eq!(numbers(&open(&disk).expect("opens")).len(), 3_000);
+    verify_clean(&disk);
+}
+
+#[test]
+fn a_long_put_that_finds_the_disk_full_gives_back_what_it_wrote() {
+    let disk = new_store();
+    let tuning = crate::ingest::Tuning { small_stream_max: 4 << 10, progress_bytes: 32 << 10 };
+    let options = OpenOptions { tuning, ..OpenOptions::new(OpenMode::Write, "test") };
+    let store = Store::open(world(&disk), &options).expect("opens");
+    let kept = store.put(&put("kept"), &mut noise(50_000, 9).as_slice()).expect("puts");
+    for room in [40 << 10, 300 << 10] {
+        let before = disk.allocated();
+        disk.set_capacity(before + room);
+        for seed in 0..3 {
+            let error = store.put(&put("long"), &mut noise(2 << 20, seed).as_slice()).expect_err("no room");
+            assert_eq!(error.kind(), Kind::NoSpace);
+        }
+        let left = disk.allocated() - before;
+        // What was committed on the way is dead and stays; what no commit names does not.
+        assert!(left < room, "{left} of {room} bytes are gone");
+        disk.set_capacity(u64::MAX);
+    }
+    store.put(&put("long"), &mut noise(2 << 20, 1).as_slice()).expect("space is back");
+    let mut out = Vec::new();
+    store.get(&put("").scope, kept.id, &Get::WHOLE, &mut out).expect("reads");
+    assert!(out == noise(50_000, 9));
+    store.close().expect("closes");
+    verify_clean(&disk);
+    open(&disk).expect("opens").close().expect("closes");
+    verify_clean(&disk);
+}
+
+#[test]
+fn a_full_disk_does_not_keep_an_expired_artifact_from_being_told() {
+    let disk = new_store();
+    let clock = Arc::new(ManualClock::new(Time(1_000_000)));
+    let world = World { clock: Arc::<ManualClock>::clone(&clock), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let id = store.put(&expiring(1_000_100), &mut &b"x"[..]).expect("puts").id;
+    disk.set_capacity(disk.allocated());
+    fill(&store, false);
+    clock.advance(200);
+    assert_eq!(store.stat(&put("").scope, id).expect("reads go on").state, ArtifactState::Expired);
+}
+
+/// The number of the first commit that rolls the log of a new store.
+fn first_roll() -> u64 {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let segments = store.segments.all().len();
+    let mut number = 0;
+    while store.segments.all().len() == segments {
+        commit(&store, number).expect("commits");
+        number += 1;
+    }
+    number - 1
+}
+
+#[test]
+fn nothing_is_written_behind_a_seal_that_a_full_disk_refused() {
+    let rolls = first_roll();
+    for class in [Class::Write, Class::Sync] {
+        let disk = new_store();
+        let fault = FaultDisk::new(Arc::new(disk.clone()));
+        let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+        let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+        for number in 0..rolls {
+            commit(&store, number).expect("commits");
+        }
+        // The first is that of the prepared segment, which is zeroed again.
+        fault.arm(Plan::new(1, Fault::Errno(ENOSPC)).class(class).files("segment-"));
+        fault.set_tracing(true);
+        let error = commit(&store, rolls).expect_err("the seal fails");
+        assert_eq!(fault.hits(), 1);
+        assert_eq!(error.kind(), Kind::Poisoned, "{class:?}: room alone mends nothing");
+        let hit = fault.trace().iter().position(|call| call.fault.is_some()).expect("one was hit");
+        let later: Vec<_> = fault.trace().split_off(hit + 1).into_iter().filter(|c| c.class != Class::Meta).collect();
+        assert!(later.is_empty(), "{class:?}: {later:?}");
+        assert_eq!(commit(&store, rolls).expect_err("poisoned").kind(), Kind::Poisoned);
+        assert_eq!(store.close().expect_err("it is not clean").kind(), Kind::Poisoned);
+    }
+}
+
+#[test]
+fn a_read_only_filesystem_under_the_log_ends_writing_until_the_next_open() {
+    let rolls = first_roll();
+    let disk = new_store();
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    for number in 0..rolls {
+        commit(&store, number).expect("commits");
+    }
+    fault.arm(Plan::new(0, Fault::Errno(30)).sticky().class(Class::Write));
+    assert_eq!(commit(&store, rolls).expect_err("EROFS").kind(), Kind::ReadOnly);
+    fault.disarm();
+    assert_eq!(commit(&store, rolls).expect_err("the latch fell").kind(), Kind::ReadOnly);
+    assert_eq!(numbers(&store).len() as u64, rolls);
+}
+
+#[test]
+fn a_store_opens_on_a_full_disk_without_a_reserve() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let writing = store.writing.as_ref().expect("open for writing");
+    let upload = Upload {
+        account: account(1),
+        begin_lsn: Lsn::FIRST,
+        created_at: Time(1),
+        offset: 0,
+        declared: None,
+        expires_at: None,
+        sha_state: None,
+        tail: None,
+        right_edge: Vec::new(),
+    };
+    let record = vec![Edit::put(Keyspace::Upload, upload_key(UploadId([1; 16])), upload.encode())];
+    writing.commit.run(Request::new(300, move |_| Ok((record, ())))).expect("commits");
+    disk.set_capacity(disk.allocated());
+    fill(&store, true);
+    drop(store);
+    let store = open(&disk).expect("opens");
+    assert_eq!(store.report().aborted_uploads, 0, "there is no room for that");
+    disk.set_capacity(u64::MAX);
+    drop(store);
+    assert_eq!(open(&disk).expect("opens").report().aborted_uploads, 1);
+}
+
+#[test]
+fn a_decision_that_panics_ends_writing() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    commit(&store, 1).expect("commits");
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    let run = || commits.run(Request::<()>::new(10, |_| panic!("a bug")));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
+    assert_eq!(commit(&store, 2).expect_err("who knows").kind(), Kind::Poisoned);
+    assert_eq!(numbers(&store), [1]);
+}
