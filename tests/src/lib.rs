@@ -11,5 +11,6 @@ pub mod coverage;
 pub mod crash;
 pub mod faults;
 pub mod harness;
+pub mod kills;
 pub mod oracle;
 pub mod random;

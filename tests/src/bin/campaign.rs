@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "canaries")]
 use holdfast_tests::canaries;
-use holdfast_tests::{campaign::Outcome, crash, faults};
+use holdfast_tests::{campaign::Outcome, crash, faults, kills};
 
 /// Campaigns against the store.
 #[derive(Parser)]
@@ -19,6 +19,7 @@ struct Arguments {
 enum Campaign {
     Crash(crash::Arguments),
     Faults(faults::Arguments),
+    Kills(kills::Arguments),
     #[cfg(feature = "canaries")]
     Canaries(canaries::Arguments),
 }
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let outcome: Outcome = match Arguments::parse().campaign {
         Campaign::Crash(arguments) => crash::run(&arguments),
         Campaign::Faults(arguments) => faults::run(&arguments),
+        Campaign::Kills(arguments) => kills::run(&arguments),
         #[cfg(feature = "canaries")]
         Campaign::Canaries(arguments) => canaries::run(&arguments),
     };
