@@ -89,6 +89,12 @@ impl Commit {
         }
     }
 
+    /// Requests that wait for the next group.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Runs something on the log under the commit lock.
     pub fn with_log<T>(&self, act: impl FnOnce(&mut Log) -> T) -> T {
         act(&mut self.writer.lock().log)

@@ -172,6 +172,11 @@ impl Queue {
         self.0.lock().is_empty()
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
     /// The requests of the next group: at least one if any waits, and no more than a group holds.
     pub(super) fn take_group(&self) -> (Vec<Box<dyn Pending>>, Bounds) {
         let mut queue = self.0.lock();

@@ -266,18 +266,17 @@ impl Log {
     /// What follows a group without keeping anyone waiting for its answer: the superblock names the newest segment, and the next
     /// one is prepared.
     pub fn settle(&mut self) -> Result<()> {
-        let refilled = if self.head_lags || self.spare.prepared_ids().is_empty() {
-            let len = self.next_capacity();
-            self.spare.replenish(len)
-        } else {
-            Ok(false)
-        };
+        if !self.head_lags && !self.spare.prepared_ids().is_empty() {
+            return Ok(());
+        }
+        let refilled = self.spare.replenish(self.next_capacity());
+        let named = self.ground.root.current();
         // Whatever became of the next segment, the superblock must not lag behind two of them.
-        if self.head_lags || matches!(refilled, Ok(true)) {
+        if self.head_lags || named.prepared != self.spare.prepared_ids() || named.reserves != self.spare.reserve_ids() {
             self.name_files(None)?;
             self.head_lags = false;
         }
-        refilled.map(drop).map_err(|e| self.ground.health.notice(e))
+        refilled.map_err(|e| self.ground.health.notice(e))
     }
 
     fn name_files(&self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {
@@ -305,9 +304,10 @@ impl Log {
         }))
     }
 
-    /// Gives a step of the reserve back to the disk.
-    pub fn shrink_reserve(&mut self) -> Result<bool> {
-        self.spare.shrink_reserve()
+    /// The files that are kept ready.
+    #[cfg(test)]
+    pub const fn spare(&self) -> &Spare {
+        &self.spare
     }
 }
 

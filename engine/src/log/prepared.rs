@@ -29,7 +29,7 @@ pub struct Spare {
     disk: Arc<dyn Disk>,
     root: Arc<Root>,
     prepared: Vec<Prepared>,
-    reserves: Vec<(FileId, Box<dyn File>, u64)>,
+    reserves: Vec<(FileId, Box<dyn File>)>,
     reserve_target: u64,
 }
 
@@ -45,8 +45,8 @@ impl Spare {
             }
         }
         for id in superblock.reserves {
-            if let Some((file, len)) = spare.open_file(&segment::reserve_name(id))? {
-                spare.reserves.push((id, file, len));
+            if let Some((file, _)) = spare.open_file(&segment::reserve_name(id))? {
+                spare.reserves.push((id, file));
             }
         }
         Ok(spare)
@@ -66,11 +66,6 @@ impl Spare {
     /// Ids of the prepared segments, as the superblock should name them.
     pub fn prepared_ids(&self) -> Vec<FileId> {
         self.prepared.iter().map(|p| p.id).collect()
-    }
-
-    /// Bytes in the reserve.
-    pub fn reserve_len(&self) -> u64 {
-        self.reserves.iter().map(|(_, _, len)| len).sum()
     }
 
     /// A segment of zeros, synced by this process, of at least `needed` bytes. When the disk is full, `privileged` work may
@@ -114,32 +109,34 @@ impl Spare {
     }
 
     fn make(&self, len: u64) -> Result<(FileId, Box<dyn File>, u64)> {
-        let id = self.root.allocate_file()?;
         let len = len.next_multiple_of(BLOCK);
+        self.room_for(len)?;
+        let id = self.root.allocate_file()?;
         Ok((id, writer::prepare(&*self.disk, id, len)?, len))
+    }
+
+    /// Refuses what the disk has no room for. Without it each commit on a disk that is nearly full would write it full and give the
+    /// room back, and others would find none meanwhile.
+    fn room_for(&self, len: u64) -> Result<()> {
+        match disk::retry(|| self.disk.free_bytes()) {
+            Ok(free) if free < len => Err(Error::new(Kind::NoSpace, "the disk has no room for another segment")),
+            _ => Ok(()),
+        }
     }
 
     /// Runs a step again after each megabyte that the reserve gives back, while it fails for want of space.
     fn with_reserve(&self, privileged: bool, step: impl Fn() -> Result<()>) -> Result<()> {
         loop {
             match step() {
-                Err(e) if e.kind() == Kind::NoSpace && privileged && self.shrink_reserve_file()? => {}
+                Err(e) if e.kind() == Kind::NoSpace && privileged && self.shrink_reserve()? => {}
                 result => return result,
             }
         }
     }
 
     /// Gives a step of the reserve back to the disk; false when there is none left.
-    pub fn shrink_reserve(&mut self) -> Result<bool> {
-        let shrunk = self.shrink_reserve_file()?;
-        for (_, file, len) in &mut self.reserves {
-            *len = disk::retry(|| file.len()).map_err(|e| Error::io(e, "reserve", "read a length"))?;
-        }
-        Ok(shrunk)
-    }
-
-    fn shrink_reserve_file(&self) -> Result<bool> {
-        for (id, file, _) in &self.reserves {
+    fn shrink_reserve(&self) -> Result<bool> {
+        for (id, file) in &self.reserves {
             let name = segment::reserve_name(*id);
             let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
             if len > 0 {
@@ -152,58 +149,54 @@ impl Spare {
         Ok(false)
     }
 
-    /// Prepares a segment of `len` if none is ready, and fills the reserve, as far as the disk has room. Gives true if the
-    /// superblock has to name another set of files than before.
-    pub fn replenish(&mut self, len: u64) -> Result<bool> {
-        let mut changed = false;
+    /// Prepares a segment of `len` if none is ready, and fills the reserve, as far as the disk has room. The
+    /// superblock may have to name another set of files than before, also when this fails.
+    pub fn replenish(&mut self, len: u64) -> Result<()> {
         if self.prepared.is_empty() {
             let (id, file, len) = match self.make(len) {
-                Err(e) if e.kind() == Kind::NoSpace => return Ok(false),
+                Err(e) if e.kind() == Kind::NoSpace => return Ok(()),
                 result => result?,
             };
             self.prepared.push(Prepared { id, file, len, fresh: true });
-            changed = true;
         }
         debug_assert!(self.prepared.len() <= PREPARED_MAX);
-        Ok(self.fill_reserve()? || changed)
+        self.fill_reserve()
     }
 
     /// Grows the reserve to its target; a full disk ends that quietly.
-    fn fill_reserve(&mut self) -> Result<bool> {
-        let mut made = false;
+    fn fill_reserve(&mut self) -> Result<()> {
         if self.reserves.is_empty() && self.reserve_target > 0 {
             let id = self.root.allocate_file()?;
             let name = segment::reserve_name(id);
             let file = match disk::retry(|| self.disk.open(&name, OpenOptions::CREATE)) {
                 Ok(file) => file,
                 Err(e) if Error::io(std::io::Error::from(e.kind()), &name, "").kind() == Kind::NoSpace => {
-                    return Ok(false);
+                    return Ok(());
                 }
                 Err(e) => return Err(Error::io(e, &name, "make the reserve")),
             };
             writer::sync_dir(&*self.disk)?;
-            self.reserves.push((id, file, 0));
-            made = true;
+            self.reserves.push((id, file));
         }
         debug_assert!(self.reserves.len() <= RESERVES_MAX);
-        if let Some((id, file, len)) = self.reserves.first_mut()
-            && *len < self.reserve_target
-        {
-            match writer::zero_and_sync(&**file, &segment::reserve_name(*id), *len, self.reserve_target) {
-                Ok(()) => *len = self.reserve_target,
+        let Some((id, file)) = self.reserves.first() else { return Ok(()) };
+        let name = segment::reserve_name(*id);
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
+        if len < self.reserve_target && self.room_for(self.reserve_target - len).is_ok() {
+            match writer::zero_and_sync(&**file, &name, len, self.reserve_target) {
                 Err(e) if e.kind() == Kind::NoSpace => {
                     // What was written of the step is given back: a reserve that fills the disk would be the first to starve it.
-                    let _ = file.set_len(*len);
+                    let _ = file.set_len(len);
                 }
-                Err(e) => return Err(e),
+                result => return result,
             }
         }
-        Ok(made)
+        Ok(())
     }
 
     /// Ids of the reserves, as the superblock should name them.
     pub fn reserve_ids(&self) -> Vec<FileId> {
-        self.reserves.iter().map(|(id, _, _)| *id).collect()
+        self.reserves.iter().map(|(id, _)| *id).collect()
     }
 }
 

@@ -92,6 +92,7 @@ impl BulkWriter {
         capacity: u64,
         health: Arc<Health>,
     ) -> Result<Self> {
+        health.check()?;
         let name = name(id);
         let options = OpenOptions { direct: true, ..OpenOptions::CREATE };
         let file = disk::retry(|| disk.open(&name, options))
@@ -180,6 +181,8 @@ impl BulkWriter {
     }
 
     fn write_buffer(&mut self) -> Result<()> {
+        // The latch may have fallen for somebody else since this stream began.
+        self.health.check()?;
         write(&*self.file, &self.name, self.buffer.as_slice(), self.flushed).map_err(|e| self.failed_write(e))?;
         self.flushed += self.buffer.len() as u64;
         self.buffer.clear();

@@ -176,3 +176,128 @@ fn a_decision_that_panics_ends_writing() {
     assert_eq!(commit(&store, 2).expect_err("who knows").kind(), Kind::Poisoned);
     assert_eq!(numbers(&store), [1]);
 }
+
+/// A group of which one part must find room and the other may use the reserve.
+#[test]
+fn what_gives_space_back_does_not_need_the_room_of_its_whole_group() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    disk.set_capacity(disk.allocated());
+    fill(&store, false);
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    let (large, small) = std::thread::scope(|threads| {
+        let (large, small) = commits.with_log(|_| {
+            let large = threads.spawn(|| {
+                let large = Request::new(0, |_| Ok((Vec::new(), ()))).forced().with_frames(1, 8 << 20);
+                commits.run(large)
+            });
+            let small = threads.spawn(|| commits.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced().privileged()));
+            while commits.waiting() < 2 {
+                std::thread::yield_now();
+            }
+            (large, small)
+        });
+        (large.join().expect("answered"), small.join().expect("answered"))
+    });
+    assert_eq!(large.expect_err("no room").kind(), Kind::NoSpace);
+    small.expect("the reserve has room for it");
+}
+
+#[test]
+fn a_commit_does_not_fill_the_disk_to_learn_that_it_is_full() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 0..first_roll() {
+        commit(&store, number).expect("commits");
+    }
+    // Room for less than the next segment, and none for the reserve.
+    disk.set_capacity(disk.allocated() + (12 << 10));
+    commit(&store, 1000).expect("the prepared segment takes it");
+    let before = disk.op_count();
+    for number in 1001..1005 {
+        commit(&store, number).expect("commits");
+    }
+    let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, crate::disk::sim::Op::Create { .. })).count();
+    assert_eq!(made, 0);
+    disk.set_capacity(u64::MAX);
+    commit(&store, 1005).expect("commits");
+    let writing = store.writing.as_ref().expect("open for writing");
+    assert_eq!(writing.commit.with_log(|log| log.spare().prepared_ids().len()), 1, "room is found when it is back");
+}
+
+#[test]
+fn the_reserve_is_filled_again_whatever_it_was_needed_for() {
+    let rolls = first_roll();
+    let disk = new_store();
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let reserved = |disk: &SimDisk| -> u64 {
+        let image = disk.image();
+        image.names().filter(|n| n.as_str().starts_with("reserve-")).filter_map(|n| image.len(n)).sum()
+    };
+    let full = reserved(&disk);
+    assert!(full > 0);
+    for number in 0..rolls {
+        commit(&store, number).expect("commits");
+    }
+    // The prepared segment is zeroed again, on a filesystem that copies on write.
+    fault.arm(Plan::new(0, Fault::Errno(ENOSPC)).class(Class::Write).files("segment-"));
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    commits.run(Request::new(400, |_| Ok((Vec::new(), ()))).forced().privileged()).expect("the reserve makes room");
+    assert_eq!(fault.hits(), 1);
+    assert_eq!(reserved(&disk), full);
+}
+
+#[test]
+fn a_long_put_stops_writing_when_the_latch_falls() {
+    /// Lets a commit of somebody else fail in the middle.
+    struct Source<'a> {
+        store: &'a Store,
+        fault: &'a FaultDisk,
+        left: usize,
+    }
+    impl io::Read for Source<'_> {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let len = bytes.len().min(self.left).min(1000);
+            bytes[..len].copy_from_slice(&noise(len, u8::try_from(self.left % 251).expect("below 256")));
+            if self.left > 4_000_000 && self.left - len <= 4_000_000 {
+                self.fault.arm(Plan::new(0, Fault::Errno(5)).class(Class::Sync).files("segment-"));
+                commit(self.store, 1).expect_err("EIO");
+                assert_eq!(self.fault.hits(), 1);
+                self.fault.set_tracing(true);
+            }
+            self.left -= len;
+            Ok(len)
+        }
+    }
+    let disk = new_store();
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let mut source = Source { store: &store, fault: &fault, left: 6_000_000 };
+    assert_eq!(store.put(&put("long"), &mut source).expect_err("poisoned").kind(), Kind::Poisoned);
+    let changes = |call: &crate::disk::fault::Call| matches!(call.class, Class::Write | Class::Sync);
+    let later: Vec<_> = fault.trace().into_iter().filter(changes).collect();
+    assert!(later.is_empty(), "{later:?}");
+}
+
+#[test]
+fn a_segment_that_was_prepared_is_named_also_where_the_reserve_fails() {
+    let disk = new_store();
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    disk.set_capacity(disk.allocated());
+    for number in 0..=first_roll() {
+        commit(&store, number).expect("commits");
+    }
+    disk.set_capacity(u64::MAX);
+    fault.arm(Plan::new(0, Fault::Errno(5)).files("reserve-"));
+    commit(&store, 1000).expect("commits");
+    assert_eq!(fault.hits(), 1);
+    let writing = store.writing.as_ref().expect("open for writing");
+    assert_eq!(writing.commit.with_log(|log| log.spare().prepared_ids().len()), 1);
+    drop(store);
+    assert_eq!(open(&disk).expect("opens").report().destroyed_files, [""; 0]);
+}
