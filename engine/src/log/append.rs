@@ -16,7 +16,7 @@ use crate::{
     },
     health::Health,
     ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
-    limits::{BLOCK, FRAMES_START},
+    limits::{BLOCK, FRAMES_START, PREPARED_MAX},
     segment::{
         self, Segments,
         seal::{Closing, closing_bytes},
@@ -211,6 +211,7 @@ impl Log {
         let health = Arc::clone(&self.ground.health);
         let epoch = Epoch(entropy::random(&*self.ground.entropy)?);
         let (id, file, capacity) = self.spare.take(needed, wanted, privileged).map_err(|e| health.notice(e))?;
+        self.announce(id)?;
         let closing = Closing {
             at: self.tail.offset,
             synced_upto: self.synced,
@@ -224,6 +225,18 @@ impl Log {
             .map_err(|e| health.fail(e))?;
         let header = successor_header(self.uuid, &self.tail, end, id, epoch, capacity);
         self.enter(&header, file)
+    }
+
+    /// Makes sure that the superblock names a segment before the log enters it. One that was made just now is otherwise known by the
+    /// seal before it alone until `log_head` follows: a sector that rots there would hide what was acknowledged behind it.
+    fn announce(&self, id: FileId) -> Result<()> {
+        if self.ground.root.current().prepared.contains(&id) {
+            return Ok(());
+        }
+        let mut prepared = self.spare.prepared_ids();
+        prepared.truncate(PREPARED_MAX - 1);
+        prepared.push(id);
+        self.ground.root.update(|s| s.prepared = prepared)
     }
 
     /// Writes a header, syncs it, and makes its segment the newest.

@@ -301,3 +301,43 @@ fn a_segment_that_was_prepared_is_named_also_where_the_reserve_fails() {
     drop(store);
     assert_eq!(open(&disk).expect("opens").report().destroyed_files, [""; 0]);
 }
+
+/// The offset of the seal of a segment.
+fn seal_of(image: &Image, id: FileId) -> u64 {
+    let bytes = image.read(&segment::name(id)).expect("a segment");
+    let frames = bytes.chunks(64).enumerate().filter(|(_, frame)| frame.starts_with(b"HFr1\x05"));
+    frames.last().expect("a seal").0 as u64 * 64
+}
+
+#[test]
+fn a_segment_made_for_a_large_group_is_found_also_where_the_seal_before_it_rots() {
+    let mut acknowledged = 0;
+    // The superblock fails at each of its writes, the last of which follow the answer.
+    for write in 0..20 {
+        let disk = new_store();
+        let fault = FaultDisk::new(Arc::new(disk.clone()));
+        let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+        let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+        fault.arm(Plan::new(write, Fault::Errno(5)).class(Class::Write).files("superblock"));
+        let large = Request::new(400, |stage: &mut crate::commit::Stage<'_>| {
+            let value = AccountValue { created_lsn: stage.lsn(), created_at: stage.now(), text: "a".to_owned() };
+            Ok((vec![Edit::put(Keyspace::Account, account(7).key(), value.encode())], ()))
+        });
+        let done = store.writing.as_ref().expect("open for writing").commit.run(large.with_frames(1, 64 << 10));
+        if fault.hits() == 0 {
+            break;
+        }
+        drop(store);
+        if done.is_err() {
+            continue;
+        }
+        acknowledged += 1;
+        let mut image = disk.image();
+        let seal = seal_of(&image, FileId(1));
+        image.flip(&segment::name(FileId(1)), seal * 8 + 300);
+        let store = open(&SimDisk::from_image(&image, 1)).expect("opens");
+        assert_eq!(numbers(&store), [7], "write {write}");
+        assert!(!store.report().problems.is_empty(), "write {write}");
+    }
+    assert!(acknowledged > 0, "a write behind the answer was reached");
+}
