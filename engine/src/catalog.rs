@@ -16,8 +16,7 @@ use crate::{
         upload::Upload,
         value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue},
     },
-    ids::{ArtifactId, BlobKey, ChunkId, FileId, UploadId},
-    segment,
+    ids::{ArtifactId, BlobKey, ChunkId, UploadId},
 };
 
 /// Entries as a reader or a rule sees them.
@@ -92,7 +91,6 @@ type Space = BTreeMap<Box<[u8]>, Box<[u8]>>;
 pub struct Catalog {
     spaces: BTreeMap<Keyspace, Space>,
     usage: Usage,
-    live_by_segment: BTreeMap<FileId, u64>,
 }
 
 impl State for Catalog {
@@ -137,14 +135,12 @@ impl Catalog {
                     self.usage.chunks -= is_chunk;
                     self.usage.unique_bytes -= is_chunk * u64::from(chunk.raw);
                     self.usage.live_bytes -= chunk.frame_len();
-                    *self.live_by_segment.entry(chunk.location.segment).or_default() -= chunk.frame_len();
                 }
                 if let Some(chunk) = new.map(live).transpose()?.filter(|c| c.references > 0) {
                     let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
                     self.usage.chunks += is_chunk;
                     self.usage.unique_bytes += is_chunk * u64::from(chunk.raw);
                     self.usage.live_bytes += chunk.frame_len();
-                    *self.live_by_segment.entry(chunk.location.segment).or_default() += chunk.frame_len();
                 }
             }
             _ => {}
@@ -195,9 +191,4 @@ fn check_value(edit: &Edit) -> Result<()> {
         Keyspace::ByOwner | Keyspace::Due | Keyspace::Zero => Err(Bad::damaged("index value")),
     };
     checked.map_err(bad_value)
-}
-
-/// Name of the segment that an entry's key names, for messages.
-pub fn segment_name(key: &[u8]) -> Option<String> {
-    crate::format::keyspace::segment_of_key(key).ok().map(|id| segment::name(id).to_string())
 }

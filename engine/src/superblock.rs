@@ -1,7 +1,5 @@
 //! The superblock file: choosing its state at open, and the one way to change it.
 
-use std::collections::BTreeMap;
-
 use crate::{
     canary::{self, Canary},
     disk::{self, Disk, File, Name, OpenOptions, SyncKind},
@@ -188,12 +186,6 @@ fn write_copies(file: &dyn File, superblock: &Superblock, copies: &[u32]) -> Res
             .map_err(|e| Error::io(e, &name, "write the superblock"))?;
     }
     disk::retry(|| file.sync(SyncKind::Data)).map_err(|e| Error::io(e, &name, "sync the superblock"))
-}
-
-/// Numbers of a superblock that other places count against: which files it names.
-pub fn named_files(superblock: &Superblock) -> BTreeMap<FileId, &'static str> {
-    let prepared = superblock.prepared.iter().map(|id| (*id, "segment"));
-    prepared.chain(superblock.reserves.iter().map(|id| (*id, "reserve"))).collect()
 }
 
 #[cfg(test)]

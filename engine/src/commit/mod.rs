@@ -8,7 +8,7 @@ use crate::{
     catalog::Catalog,
     clock::Clock,
     error::{Error, Kind, Result},
-    format::commit::{Commit as CommitPayload, EDIT_OVERHEAD, Edit, FIXED_LEN},
+    format::commit::{Commit as CommitPayload, Edit, FIXED_LEN},
     health::Health,
     ids::{Lsn, Time},
     limits::{COMMIT_REQUESTS_MAX, FRAME_LEN_MAX, GROUP_EDIT_BYTES, GROUP_FRAME_BYTES},
@@ -207,5 +207,5 @@ const COMMIT_FIXED: u64 = FIXED_LEN as u64;
 
 /// Room that edits take in a commit.
 pub fn edits_len(edits: &[Edit]) -> usize {
-    edits.iter().map(|e| e.key.len() + e.value.as_ref().map_or(0, Vec::len) + EDIT_OVERHEAD).sum()
+    edits.iter().map(Edit::encoded_len).sum()
 }

@@ -3,7 +3,7 @@
 use super::{
     Bad, Decoded,
     fields::{Cursor, Fixed, layout, put},
-    frame::{FrameHeader, FrameKind},
+    frame::{FrameDraft, FrameHeader, FrameKind},
 };
 use crate::{
     codec::Codec,
@@ -117,9 +117,17 @@ impl FooterEntry {
         }
     }
 
-    /// How the payload stands.
-    pub const fn codec(&self) -> Codec {
-        if self.zstd { Codec::Zstd } else { Codec::Raw }
+    /// The entry of a frame that will stand at an offset.
+    pub fn of_draft(draft: &FrameDraft<'_>, offset: u64) -> Self {
+        Self {
+            id: ChunkId(draft.id),
+            offset,
+            stored: u32::try_from(draft.payload.len()).expect("a frame is bounded"),
+            raw: draft.raw,
+            tenant: TenantNumber(u32::try_from(draft.context).expect("the context of a chunk is its tenant")),
+            kind: draft.kind,
+            zstd: draft.codec == Codec::Zstd,
+        }
     }
 }
 

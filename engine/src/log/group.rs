@@ -1,12 +1,11 @@
 //! The frames of one group of requests before they are written: chunks and pages, then the commit frame.
 
 use crate::{
-    codec::Codec,
     format::{
         frame::{FrameDraft, FrameKind, FrameSalt, HEADER_LEN},
         seal::FooterEntry,
     },
-    ids::{ChunkId, FileId, Location, TenantNumber},
+    ids::{FileId, Location},
 };
 
 /// Frames at their future places.
@@ -35,15 +34,7 @@ impl Group {
     pub fn place(&mut self, draft: &FrameDraft<'_>) -> Location {
         let offset = self.end();
         draft.append_to(&mut self.bytes, &self.salt, offset);
-        self.entries.push(FooterEntry {
-            id: ChunkId(draft.id),
-            offset,
-            stored: u32::try_from(draft.payload.len()).expect("a frame is bounded"),
-            raw: draft.raw,
-            tenant: TenantNumber(u32::try_from(draft.context).expect("the context of a chunk is its tenant")),
-            kind: draft.kind,
-            zstd: draft.codec == Codec::Zstd,
-        });
+        self.entries.push(FooterEntry::of_draft(draft, offset));
         Location { segment: self.segment, offset }
     }
 

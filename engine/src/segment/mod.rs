@@ -42,18 +42,15 @@ pub struct HeaderRead {
     pub header: Option<SegmentHeader>,
     /// Copies that are damaged, with what is wrong.
     pub damaged: Vec<(u64, Bad)>,
-    /// True if both copies are zeros, as a prepared file has them.
-    pub blank: bool,
 }
 
 /// Reads both copies of a header. An error is an error of the disk; damage is in the answer.
 pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<HeaderRead> {
-    let mut read = HeaderRead { header: None, damaged: Vec::new(), blank: true };
+    let mut read = HeaderRead { header: None, damaged: Vec::new() };
     for copy in 0..segment_header::COPIES {
         let offset = u64::from(copy) * segment_header::LEN as u64;
         let mut bytes = [0; segment_header::LEN];
         disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, name(id), "read a segment header"))?;
-        read.blank &= bytes.iter().all(|b| *b == 0);
         match SegmentHeader::decode(&bytes, uuid, id, copy) {
             Ok(header) if read.header.is_none_or(|first| first == header) => read.header = Some(header),
             Ok(_) => read.damaged.push((offset, Bad::damaged("segment header copies differ"))),

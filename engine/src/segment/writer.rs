@@ -15,7 +15,7 @@ use crate::{
         segment_header::SegmentHeader,
     },
     health::Health,
-    ids::{ChainHash, ChunkId, Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber},
+    ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
     limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
     log::prepared::destroy,
     sync::Arc,
@@ -157,15 +157,7 @@ impl BulkWriter {
         self.push(&header)?;
         self.push(draft.payload)?;
         self.push(draft.fill())?;
-        self.entries.push(FooterEntry {
-            id: ChunkId(draft.id),
-            offset,
-            stored: u32::try_from(draft.payload.len()).expect("a frame is bounded"),
-            raw: draft.raw,
-            tenant: TenantNumber(u32::try_from(draft.context).expect("the context of a chunk is its tenant")),
-            kind: draft.kind,
-            zstd: draft.codec == crate::codec::Codec::Zstd,
-        });
+        self.entries.push(FooterEntry::of_draft(draft, offset));
         Ok(Location { segment: self.id, offset })
     }
 

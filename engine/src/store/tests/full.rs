@@ -305,8 +305,8 @@ fn a_segment_that_was_prepared_is_named_also_where_the_reserve_fails() {
 /// The offset of the seal of a segment.
 fn seal_of(image: &Image, id: FileId) -> u64 {
     let bytes = image.read(&segment::name(id)).expect("a segment");
-    let frames = bytes.chunks(64).enumerate().filter(|(_, frame)| frame.starts_with(b"HFr1\x05"));
-    frames.last().expect("a seal").0 as u64 * 64
+    let at = bytes.chunks(64).rposition(|frame| frame.starts_with(b"HFr1\x05"));
+    at.expect("a seal") as u64 * 64
 }
 
 #[test]
