@@ -229,6 +229,10 @@ impl OsFile {
 
 impl File for OsFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        // No file reaches so far. The system would call it a bad argument, and a place that damage gives would be an I/O error.
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| i64::try_from(end).is_err()) {
+            return Ok(0);
+        }
         let aligned = bytes.as_ptr().addr().is_multiple_of(ALIGN) && is_block_range(offset, bytes.len() as u64);
         if self.direct && !aligned {
             return self.read_around(bytes, offset);

@@ -165,3 +165,13 @@ fn a_moved_directory_is_still_the_same_disk() {
     disk.open(&name("b"), OpenOptions::CREATE).expect("created");
     assert!(top.path().join("moved/b").exists());
 }
+
+#[test]
+fn no_file_reaches_to_the_end_of_numbers() {
+    let top = directory();
+    let disk = OsDisk::create(top.path().join("store")).expect("created");
+    let file = disk.open(&name("a"), OpenOptions::CREATE).expect("created");
+    for offset in [u64::MAX, u64::MAX - 63, 1 << 63, (1 << 63) - 1, (1 << 63) - 64] {
+        assert_eq!(file.read_at(&mut [0; 64], offset).expect("the end of the file"), 0, "{offset}");
+    }
+}
