@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Bad, Decoded, fields::Cursor, keyspace::Keyspace};
 use crate::{
     ids::{FileId, Location, Time},
-    limits::{COMMIT_EDITS_MAX, COMMIT_REQUESTS_MAX, EDIT_BODY_MAX, KEY_LEN_MAX},
+    limits::{COMMIT_EDITS_MAX, COMMIT_REQUESTS_MAX, EDIT_BODY_MAX, FRAME_ALIGN, KEY_LEN_MAX},
 };
 
 const VERSION: u16 = 1;
@@ -132,7 +132,10 @@ impl Commit {
         let hw = Time(c.u64()?);
         let edit_count = c.u32()? as usize;
         c.reserved(4)?;
-        if !(1..=COMMIT_REQUESTS_MAX).contains(&request_count) || edit_count > COMMIT_EDITS_MAX {
+        if !(1..=COMMIT_REQUESTS_MAX).contains(&request_count)
+            || edit_count > COMMIT_EDITS_MAX
+            || !synced_upto.offset.is_multiple_of(FRAME_ALIGN)
+        {
             return Err(bad);
         }
         let mut counts = Cursor::new(c.take(request_count * 4)?, WHAT);

@@ -121,6 +121,9 @@ fn take_tail(
         entries,
     };
     if let Some((id, epoch)) = newest.seal.and_then(|seal| seal.successor) {
+        if ground.segments.epoch(id).is_some() {
+            return Err(Error::corrupt(&newest.name, newest.end, "a seal names a segment that the store has already"));
+        }
         let (file, len) = spare.take_named(id)?;
         return Ok(Some(enter(ground, spare, &tail, id, epoch, len, file, content)?));
     }

@@ -51,7 +51,11 @@ impl Rebuild {
         }
         let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
         for id in listing.names.iter().filter_map(|name| segment::parse_name(name, "segment-")) {
-            let Ok(file) = segment::open(&**disk, id, OpenOptions::READ) else { continue };
+            let file = match segment::open(&**disk, id, OpenOptions::READ) {
+                Ok(file) => file,
+                Err(e) if e.kind() == Kind::Corrupt => continue,
+                Err(e) => return Err(e),
+            };
             let Some(header) = segment::read_header(&*file, superblock.uuid, id)?.header else { continue };
             if header.lane != Lane::Bulk {
                 continue;
