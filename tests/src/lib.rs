@@ -14,3 +14,4 @@ pub mod harness;
 pub mod kills;
 pub mod oracle;
 pub mod random;
+pub mod real;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "canaries")]
 use holdfast_tests::canaries;
-use holdfast_tests::{campaign::Outcome, crash, faults, kills};
+use holdfast_tests::{campaign::Outcome, crash, faults, kills, real};
 
 /// Campaigns against the store.
 #[derive(Parser)]
@@ -20,6 +20,7 @@ enum Campaign {
     Crash(crash::Arguments),
     Faults(faults::Arguments),
     Kills(kills::Arguments),
+    Real(real::Arguments),
     #[cfg(feature = "canaries")]
     Canaries(canaries::Arguments),
 }
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Campaign::Crash(arguments) => crash::run(&arguments),
         Campaign::Faults(arguments) => faults::run(&arguments),
         Campaign::Kills(arguments) => kills::run(&arguments),
+        Campaign::Real(arguments) => real::run(&arguments),
         #[cfg(feature = "canaries")]
         Campaign::Canaries(arguments) => canaries::run(&arguments),
     };
