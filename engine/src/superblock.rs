@@ -190,8 +190,13 @@ fn write_copies(file: &dyn File, superblock: &Superblock, copies: &[u32]) -> Res
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeSet, ops::ControlFlow};
+
     use super::*;
-    use crate::format::superblock::tests::sample;
+    use crate::{
+        disk::sim::{Budget, Crashes, Image, SimDisk},
+        format::superblock::tests::sample,
+    };
 
     fn copies(sequences: [Option<u64>; 4]) -> Vec<(u64, Result<Superblock, Bad>)> {
         sequences
@@ -227,5 +232,37 @@ mod tests {
             copy.incarnation = 9;
         }
         assert!(choose(&copies).is_err());
+    }
+
+    /// Every state that a crash in the middle of a superblock's next write could leave, each once.
+    fn crashes_of_a_write(image: &Image) -> Vec<Image> {
+        let disk = SimDisk::from_image(image, 1);
+        let found = read(&disk).expect("two copies agree").expect("a superblock");
+        let root = Root::open(&disk, found.superblock, Arc::default()).expect("opens");
+        root.update(|s| s.ceiling_file.0 += 1).expect("writes");
+        let (log, mut images, mut seen) = (disk.log(), Vec::new(), BTreeSet::new());
+        let budget = Budget { per_mode: 20, ..Budget::default() };
+        let _ = Crashes::new(&log, 1, budget).for_each_image(log.indexes(), &mut |image, _| {
+            if seen.insert(image.digest()) {
+                images.push(image.clone());
+            }
+            ControlFlow::Continue(())
+        });
+        images
+    }
+
+    #[test]
+    fn a_crash_in_a_write_behind_a_crash_in_a_write_leaves_two_copies_that_agree() {
+        let disk = SimDisk::new(1);
+        Root::create(&disk, &sample()).expect("is made");
+        let mut count = 0;
+        for image in crashes_of_a_write(&disk.image()) {
+            for image in crashes_of_a_write(&image) {
+                let found = read(&SimDisk::from_image(&image, 1)).expect("two copies agree");
+                assert!(found.expect("a superblock").superblock.sequence >= sample().sequence);
+                count += 1;
+            }
+        }
+        assert!(count > 100, "{count}");
     }
 }
