@@ -40,6 +40,7 @@ situations! {
     PutUnknownDropped = "unanswered put dropped",
     Expired = "expired artifacts",
     Retried = "retry of an unanswered op",
+    FullAndTorn = "torn log on a full disk",
     Lied = "prepared segment whose zeros were a lie",
     Nested = "recovery crashed",
     NestedTwice = "recovery of a crashed recovery crashed",

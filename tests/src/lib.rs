@@ -9,6 +9,7 @@ pub mod campaign;
 pub mod canaries;
 pub mod coverage;
 pub mod crash;
+pub mod crowd;
 pub mod faults;
 pub mod harness;
 pub mod kills;

@@ -285,7 +285,9 @@ impl Explorer<'_> {
             (0, _) => 12,
             _ => 2,
         };
-        Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max: 256 }
+        // Now and then every byte of every write.
+        let byte_cut_max = if path.seed % 8 < 2 { 1 << 16 } else { 256 };
+        Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max }
     }
 }
 

@@ -96,18 +96,27 @@ pub enum Event {
 pub struct Timeline(Vec<(usize, Promise)>);
 
 impl Timeline {
-    /// Follows events, given with the index of the disk's log from which on they count.
-    pub fn new(mut now: Promise, events: &[(usize, Event)]) -> Self {
-        let done: BTreeMap<u64, (usize, &Arc<Stored>)> = events
+    /// Follows events, given with the index of the disk's log from which on they count. Artifacts are committed in the order in which
+    /// they are acknowledged.
+    pub fn new(now: Promise, events: &[(usize, Event)]) -> Self {
+        let done = events.iter().enumerate().filter_map(|(place, (_, event))| match event {
+            Event::Done(ticket, _) => Some((*ticket, place)),
+            _ => None,
+        });
+        Self::ranked(now, events, &done.collect())
+    }
+
+    /// Follows events where each put has a rank: its place in the order of commits.
+    pub fn ranked(mut now: Promise, events: &[(usize, Event)], ranks: &BTreeMap<u64, usize>) -> Self {
+        let done: BTreeMap<u64, &Arc<Stored>> = events
             .iter()
-            .enumerate()
-            .filter_map(|(place, (_, event))| match event {
-                Event::Done(ticket, stored) => Some((*ticket, (place, stored))),
+            .filter_map(|(_, event)| match event {
+                Event::Done(ticket, stored) => Some((*ticket, stored)),
                 _ => None,
             })
             .collect();
         let mut timeline = vec![(0, now.clone())];
-        // Under way, by the place of their end, since that is their order.
+        // Under way, by rank.
         let mut under_way: BTreeMap<usize, &Arc<Stored>> = BTreeMap::new();
         for (index, event) in events {
             match event {
@@ -116,10 +125,15 @@ impl Timeline {
                     now.least = *count;
                     Arc::make_mut(&mut now.order).truncate(*count);
                 }
-                Event::Begun(ticket) => under_way.extend(done.get(ticket).copied()),
+                Event::Begun(ticket) => under_way.extend(done.get(ticket).map(|stored| (ranks[ticket], *stored))),
                 Event::Done(ticket, _) => {
-                    under_way.remove(&done[ticket].0);
-                    now.least += 1;
+                    // Whatever was committed before it is as durable as it is.
+                    let later = under_way.split_off(&(ranks[ticket] + 1));
+                    let order = Arc::make_mut(&mut now.order);
+                    order.truncate(now.least);
+                    order.extend(under_way.values().map(|stored| Arc::clone(stored)));
+                    now.least = order.len();
+                    under_way = later;
                 }
                 Event::Clock(time) => {
                     now.wall = *time;
@@ -129,12 +143,7 @@ impl Timeline {
             }
             if let Event::Begun(_) | Event::Done(..) = event {
                 let order = Arc::make_mut(&mut now.order);
-                let known = now.least.min(order.len());
-                if let Event::Done(_, stored) = event {
-                    // It stands where it stood while it was under way.
-                    debug_assert!(order.get(now.least - 1).is_some_and(|at| at.id == stored.id));
-                }
-                order.truncate(known);
+                order.truncate(now.least);
                 order.extend(under_way.values().map(|stored| Arc::clone(stored)));
             }
             timeline.push((*index, now.clone()));

@@ -72,6 +72,8 @@ pub struct Recorder<'m> {
     stored: RefCell<Vec<Arc<Stored>>>,
     told: RefCell<Vec<ArtifactId>>,
     tickets: Cell<u64>,
+    /// The disk has a limit.
+    full: Cell<bool>,
     /// What went wrong within a put that another one's source called for.
     wrong: RefCell<Option<String>>,
 }
@@ -86,6 +88,7 @@ impl<'m> Recorder<'m> {
             stored: RefCell::default(),
             told: RefCell::default(),
             tickets: Cell::new(0),
+            full: Cell::new(false),
             wrong: RefCell::default(),
         }
     }
@@ -122,6 +125,14 @@ impl<'m> Recorder<'m> {
                 let now = self.machine.world.clock.wall().0.saturating_add_signed(*by);
                 self.machine.clock.set(Time(now));
                 self.mark(Event::Clock(Time(now)));
+            }
+            Step::Full(room) => {
+                self.machine.sim.set_capacity(self.machine.sim.allocated() + room);
+                self.full.set(true);
+            }
+            Step::Room => {
+                self.machine.sim.set_capacity(u64::MAX);
+                self.full.set(false);
             }
             Step::Look => self.look(&store)?,
             Step::Close => {
@@ -190,6 +201,7 @@ impl<'m> Recorder<'m> {
                 Ok(())
             }
             (Err(_), _) if fails => Ok(()),
+            (Err(error), _) if error.kind() == Kind::NoSpace && self.full.get() => Ok(()),
             // Engine time may be ahead of a clock that went back.
             (Err(error), _) if error.kind() == Kind::InvalidArgument && expires_at.is_some_and(|at| at <= latest) => {
                 Ok(())

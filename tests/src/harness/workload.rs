@@ -26,6 +26,10 @@ pub enum Step {
     Look,
     /// A clean close, and open again.
     Close,
+    /// The disk has so much room left, and no more.
+    Full(u64),
+    /// The disk has room again.
+    Room,
     /// The process ends without one, the machine stays up; and open again.
     Kill,
 }
@@ -223,7 +227,12 @@ impl Steps {
             if self.bytes > BYTES_MAX {
                 break;
             }
-            match self.random.below(40) {
+            match self.random.below(42) {
+                40 => {
+                    let room = 4096 * self.random.below(20);
+                    self.built.push(Step::Full(room));
+                }
+                41 => self.built.push(Step::Room),
                 0 | 1 => self.built.push(Step::Close),
                 2..=4 => self.built.push(Step::Kill),
                 5 | 6 => {

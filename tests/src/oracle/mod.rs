@@ -10,6 +10,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use holdfast::{
     Kind, Store, VerifyOptions,
     disk::sim::{Image, Op, SimDisk},
+    store::OpenMode,
 };
 
 use crate::{
@@ -41,6 +42,8 @@ pub enum After {
     Repeat,
     /// It is used: put, get, and open again.
     Use,
+    /// It is opened while the disk is full, and again when there is room.
+    Full,
     /// It is filled until the log goes on in the next segment.
     Fill,
 }
@@ -58,6 +61,7 @@ impl Checks {
             after: match random.below(16) {
                 0 => After::Repeat,
                 1 | 2 => After::Use,
+                3 => After::Full,
                 _ => After::Drop,
             },
             clean: random.one_in(16),
@@ -78,6 +82,12 @@ pub fn recover(
     coverage: &Coverage,
 ) -> Result<Run, String> {
     let raw = if checks.raw { Some(independent::read(image, coverage)?) } else { None };
+    if checks.after == After::Full {
+        on_a_full_disk(image, promise, seed, coverage)?;
+    }
+    if checks.raw {
+        only_reading(image, promise, seed)?;
+    }
     let machine = Machine::new(SimDisk::from_image(image, seed), promise.wall, seed);
     let recorder = Recorder::new(&machine, promise.clone());
     let (store, made) = open(&machine, promise, &recorder, coverage)?;
@@ -93,7 +103,7 @@ pub fn recover(
         coverage.met(Situation::PreparedReused, entered);
     }
     match checks.after {
-        After::Drop => drop(store),
+        After::Drop | After::Full => drop(store),
         After::Repeat => repeat::check(&machine, store, &recorder.promise())?,
         After::Fill => fill(store, &recorder, seed)?,
         After::Use => use_it(&machine, store, &recorder, count, seed, coverage)?,
@@ -211,6 +221,49 @@ fn use_it(
         return Err(format!("second open: {report:?}"));
     }
     recorder.look(&store)
+}
+
+/// Without room the store opens all the same, for reading at least; what it shows stays.
+fn on_a_full_disk(image: &Image, promise: &Promise, seed: u64, coverage: &Coverage) -> Result<(), String> {
+    let machine = Machine::new(SimDisk::from_image(image, seed), promise.wall, seed);
+    machine.sim.set_capacity(machine.sim.allocated());
+    let store = match machine.open() {
+        // A store whose making was not acknowledged may lack room for its superblock.
+        Err(error) if !promise.made && matches!(error.kind(), Kind::InvalidArgument | Kind::NoSpace) => return Ok(()),
+        result => result.map_err(|e| format!("open on a full disk: {} {e}", e.kind().as_str()))?,
+    };
+    let report = store.report();
+    if !report.problems.is_empty() {
+        return Err(format!("a crash was taken for damage on a full disk: {report:?}"));
+    }
+    coverage.met(Situation::FullAndTorn, report.torn_bytes > 0);
+    let shown = logical::check(&store, promise, Depth::Newest).map_err(|what| format!("on a full disk: {what}"))?;
+    drop(store);
+    machine.sim.set_capacity(u64::MAX);
+    let store = machine.open().map_err(|e| format!("open once there is room: {e}"))?;
+    let report = store.report();
+    if report.read_only.is_some() || !report.problems.is_empty() {
+        return Err(format!("once there is room: {report:?}"));
+    }
+    let recorder = Recorder::new(&machine, promise.clone());
+    recorder.mark(Event::Shown(shown.count));
+    recorder.put(&store, &plain("room".to_owned(), Arc::from(&b"there is room"[..])))?;
+    recorder.look(&store).map_err(|what| format!("once there is room: {what}"))?;
+    drop(store);
+    clean(&machine, &recorder.promise()).map_err(|what| format!("once there is room: {what}"))
+}
+
+/// A reader changes nothing and sees what a writer would.
+fn only_reading(image: &Image, promise: &Promise, seed: u64) -> Result<(), String> {
+    let machine = Machine::new(SimDisk::from_image(image, seed), promise.wall, seed);
+    let store = match machine.open_for(OpenMode::Read) {
+        Err(error) if !promise.made && error.kind() == Kind::InvalidArgument => return Ok(()),
+        result => result.map_err(|e| format!("open for reading: {} {e}", e.kind().as_str()))?,
+    };
+    logical::check(&store, promise, Depth::Newest).map_err(|what| format!("a reader: {what}"))?;
+    drop(store);
+    let written = machine.sim.log().ops().iter().any(|op| !matches!(op, Op::Lock { .. }));
+    if written { Err("a reader wrote".to_owned()) } else { Ok(()) }
 }
 
 /// Puts until the log has entered another segment.
