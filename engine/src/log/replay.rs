@@ -122,7 +122,12 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
         next = rest.next();
         let file = link.open(disk)?;
         let mut synced = link.named_end;
-        if synced.is_none() {
+        if synced.is_none() && next.is_some() {
+            // Its successor is missing, and a later segment is there: all of this one was synced before that one was begun.
+            let witness = witness::highest(&*file, &link.name, link.salt(), link.header.id, link.len)?;
+            link.named_end = witness.seal.map(|seal| seal.end);
+            synced = Some(link.named_end.unwrap_or(witness.synced));
+        } else if synced.is_none() {
             let (witness, successor) = chain.newest_end(&link, &*file, &mut walk.found)?;
             link.named_end = successor.as_ref().and_then(|s| s.header.predecessor).map(|p| p.end);
             synced = Some(link.named_end.unwrap_or(witness));
@@ -160,9 +165,7 @@ impl Chain<'_> {
             let link = if let Some(link) = self.open(id)?.filter(|link| link.header.epoch == epoch && seen.insert(id)) {
                 Some(link)
             } else {
-                let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
-                self.lost.push(gap.clone());
-                self.damage.push(gap);
+                self.gap(id);
                 self.newest_before(links.last().map_or(Lsn(u64::MAX), |l| l.header.first_lsn))?
             };
             let Some(mut link) = link else { break };
@@ -176,11 +179,23 @@ impl Chain<'_> {
                 _ => break,
             }
         }
-        if links.is_empty() {
+        let Some(first) = links.last() else {
             return Err(Error::corrupt(segment::name(id), 0, "no log segment is left"));
+        };
+        let replay = self.superblock.replay.segment;
+        let name = segment::name(replay);
+        if first.header.id != replay && self.lost.iter().all(|gap| gap.file != name) {
+            // It is missing beside the one that would have named it.
+            self.gap(replay);
         }
         links.reverse();
         Ok(links)
+    }
+
+    fn gap(&mut self, id: FileId) {
+        let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
+        self.lost.push(gap.clone());
+        self.damage.push(gap);
     }
 
     /// A log segment with a valid header; `None` if there is none of that id. Damaged copies are noted.

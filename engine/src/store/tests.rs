@@ -248,6 +248,7 @@ fn a_missing_log_segment_opens_read_only_and_is_named() {
     let segments: Vec<Name> = store.segments.all().iter().map(|(id, _)| segment::name(*id)).collect();
     assert!(segments.len() > 3);
     store.close().expect("closes");
+    let mut lost = Vec::new();
     for missing in &segments {
         let mut image = disk.image();
         image.remove(missing);
@@ -255,7 +256,29 @@ fn a_missing_log_segment_opens_read_only_and_is_named() {
         let store = open(&disk).expect("opens");
         assert!(store.report().read_only.is_some(), "{missing}");
         assert!(store.report().problems.iter().any(|p| p.file.as_deref() == Some(missing.as_str())), "{missing}");
-        assert!(!numbers(&store).is_empty(), "{missing}");
+        let there = numbers(&store);
+        assert!(!there.is_empty(), "{missing}");
+        lost.extend((1..=200).filter(|number| !there.contains(number)));
+    }
+    // Every segment takes its own commits with it, and no other's.
+    assert_eq!(sorted(lost), (1..=200).collect::<Vec<u64>>());
+}
+
+#[test]
+fn every_missing_log_segment_is_named() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 1..=200 {
+        commit(&store, number).expect("commits");
+    }
+    let segments: Vec<Name> = store.segments.all().iter().map(|(id, _)| segment::name(*id)).collect();
+    store.close().expect("closes");
+    let mut image = disk.image();
+    let missing = &segments[..2];
+    assert!(missing.iter().all(|name| image.remove(name)));
+    let store = open(&SimDisk::from_image(&image, 1)).expect("opens");
+    for name in missing {
+        assert!(store.report().problems.iter().any(|p| p.file.as_deref() == Some(name.as_str())), "{name}");
     }
 }
 
