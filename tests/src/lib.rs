@@ -4,6 +4,7 @@
 //! This is the only place where the engine and the independent parser of `holdfast-format-spec` meet. Nothing here is part of a
 //! release.
 
+pub mod at_rest;
 pub mod campaign;
 #[cfg(feature = "canaries")]
 pub mod canaries;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "canaries")]
 use holdfast_tests::canaries;
-use holdfast_tests::{campaign::Outcome, crash, crowd, faults, kills, real};
+use holdfast_tests::{at_rest, campaign::Outcome, crash, crowd, faults, kills, real};
 
 /// Campaigns against the store.
 #[derive(Parser)]
@@ -17,6 +17,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Campaign {
+    AtRest(at_rest::Arguments),
     Crash(crash::Arguments),
     Crowd(crowd::Arguments),
     Faults(faults::Arguments),
@@ -28,6 +29,7 @@ enum Campaign {
 
 fn main() -> ExitCode {
     let outcome: Outcome = match Arguments::parse().campaign {
+        Campaign::AtRest(arguments) => at_rest::run(&arguments),
         Campaign::Crash(arguments) => crash::run(&arguments),
         Campaign::Crowd(arguments) => crowd::run(&arguments),
         Campaign::Faults(arguments) => faults::run(&arguments),
