@@ -7,12 +7,18 @@ pub mod map;
 pub mod plan;
 pub mod reference;
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use crate::campaign::{COMMAND, Outcome, Stopwatch, add_to_totals, guarded, keep_panics_quiet};
+use crate::{
+    campaign::{COMMAND, Outcome, Stopwatch, add_to_totals, guarded, keep_panics_quiet, parse_budget},
+    random::Random,
+};
 use damage::Damage;
 use judge::{Judge, Seen};
 use map::Map;
@@ -40,6 +46,9 @@ pub struct Arguments {
     /// Do one damage again: `SEED/DAMAGE`, as a failure prints it.
     #[arg(long)]
     pub replay: Option<String>,
+    /// Stop after so much time: 90s, 90m. The damages are then taken in an order that the seed gives, so that each kind is among them.
+    #[arg(long, value_parser = parse_budget)]
+    pub budget: Option<Duration>,
     /// Add a line to docs/campaigns.txt.
     #[arg(long)]
     pub totals: bool,
@@ -47,7 +56,16 @@ pub struct Arguments {
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self { fraction: 16, full: false, from: 0, threads: 2, violations: 10, replay: None, totals: false }
+        Self {
+            fraction: 16,
+            full: false,
+            from: 0,
+            threads: 2,
+            violations: 10,
+            replay: None,
+            budget: None,
+            totals: false,
+        }
     }
 }
 
@@ -135,9 +153,14 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
     let watch = Stopwatch::start();
     let ground = Ground::of(arguments.from)?;
     let extent = if arguments.full { Extent::FULL } else { Extent::part(arguments.fraction) };
-    let damages = plan(&ground.reference, &ground.map, extent);
+    let mut damages = plan(&ground.reference, &ground.map, extent);
+    if arguments.budget.is_some() {
+        let mut order = Random::new(arguments.from);
+        damages.sort_by_cached_key(|_| order.next_u64());
+    }
     let (counts, next, found) = (Counts::default(), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let is_enough = || found.lock().map_or(true, |found| found.len() >= arguments.violations);
+    let is_over = || arguments.budget.is_some_and(|budget| watch.elapsed() >= budget);
+    let is_enough = || is_over() || found.lock().map_or(true, |found| found.len() >= arguments.violations);
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads.max(1) {
             scope.spawn(|| {
@@ -159,10 +182,11 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
     let bytes: u64 = ground.reference.image.names().filter_map(|name| ground.reference.image.len(name)).sum();
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let line = format!(
-        "at-rest: store {} of {} KiB, {} flips ({}), {} other damages: {} reads CORRUPT, {} records lost and named, {} healed, \
+        "at-rest: store {} of {} KiB, {} planned, {} flips ({}), {} other damages: {} reads CORRUPT, {} records lost and named, {} healed, \
          {} opens read-only, {} refused, 0 wrong bytes, {violations} violations, {} s",
         arguments.from,
         bytes >> 10,
+        damages.len(),
         of(&counts.flips),
         if extent.fraction == 1 { "every bit".to_owned() } else { format!("payload and zeros 1/{}", extent.fraction) },
         of(&counts.others),
@@ -178,29 +202,4 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
         add_to_totals(&line);
     }
     Ok(if violations == 0 { Outcome::Held } else { Outcome::Broke })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        let ground = Ground::of(0).expect("a store");
-        for fraction in [16, 64, 1024] {
-            let plan = plan(&ground.reference, &ground.map, Extent::part(fraction));
-            let flips = plan.iter().filter(|d| matches!(d, Damage::Flip(..))).count();
-            println!("{fraction}: {flips} flips, {}", plan.len());
-        }
-        let watch = Stopwatch::start();
-        let plan = plan(&ground.reference, &ground.map, Extent::part(16));
-        let mut n = 0;
-        for damage in plan.iter().step_by(997) {
-            n += 1;
-            if let Some(Err(what)) = ground.judge(damage, false) {
-                println!("{damage}: {what}");
-            }
-        }
-        println!("{n} in {:?}", watch.elapsed());
-    }
 }
