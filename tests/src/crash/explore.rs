@@ -281,12 +281,12 @@ impl Explorer<'_> {
         let modes = modes.filter(|mode| self.profile == Profile::Posix || *mode != Mode::SizeFirst).collect();
         let by_seed = match (path.points.len(), path.seed % 64) {
             // Now and then everything.
-            (0, 0) => u64::MAX,
+            (0, 62) => u64::MAX,
             (0, _) => 12,
             _ => 2,
         };
         // Now and then every byte of every write.
-        let byte_cut_max = if path.seed % 8 < 2 { 1 << 16 } else { 256 };
+        let byte_cut_max = if matches!(path.seed % 8, 2 | 3) { 1 << 16 } else { 256 };
         Budget { modes, per_mode: self.per_mode.unwrap_or(by_seed), byte_cut_max }
     }
 }
