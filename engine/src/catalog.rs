@@ -12,7 +12,7 @@ use crate::{
         Bad, Decoded,
         artifact::Artifact,
         commit::Edit,
-        keyspace::{AccountRef, Keyspace, blob_key, chunk_key, key_len, upload_key},
+        keyspace::{AccountRef, Keyspace, blob_key, chunk_key, key_holds, upload_key},
         upload::Upload,
         value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue},
     },
@@ -102,8 +102,8 @@ impl State for Catalog {
 impl Catalog {
     /// Applies an edit that is durable.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        if edit.key.len() != key_len(edit.keyspace) {
-            return Err(Error::new(Kind::Corrupt, "an edit whose key has another length than its keyspace gives"));
+        if !key_holds(edit.keyspace, &edit.key) {
+            return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
         }
         check_value(edit)?;
         let space = self.spaces.entry(edit.keyspace).or_default();
@@ -181,7 +181,11 @@ fn check_value(edit: &Edit) -> Result<()> {
         Keyspace::Tenant => crate::format::value::TenantValue::decode(value).map(drop),
         Keyspace::Account => AccountValue::decode(value).map(drop),
         Keyspace::Upload => Upload::decode(value).map(drop),
-        Keyspace::Artifact => Artifact::decode(value).map(drop),
+        Keyspace::Artifact => match Artifact::decode(value) {
+            Ok(artifact) if artifact.account.artifact_key(artifact.id) == edit.key => Ok(()),
+            Ok(_) => Err(Bad::damaged("an artifact under another key than its own")),
+            Err(bad) => Err(bad),
+        },
         Keyspace::Blob => BlobValue::decode(value).map(drop),
         Keyspace::Chunk => ChunkValue::decode(value).map(drop),
         Keyspace::Op => OpValue::decode(value).map(drop),

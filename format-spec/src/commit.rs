@@ -96,7 +96,9 @@ impl Head {
         f.check((1..=limits::REQUESTS).contains(&request_count), Error::Bound)?;
         let segment = f.u64("synced_upto segment")?;
         f.check(limits::is_file_id(segment), Error::Bound)?;
-        let synced_upto = SyncedUpto { segment, offset: f.u64("synced_upto offset")? };
+        let offset = f.u64("synced_upto offset")?;
+        f.check(offset.is_multiple_of(limits::FRAME_ALIGN), Error::Value)?;
+        let synced_upto = SyncedUpto { segment, offset };
         let hw = f.u64("hw")?;
         let edit_count = f.u32("edit count")?;
         f.check(edit_count <= limits::EDITS, Error::Bound)?;

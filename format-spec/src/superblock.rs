@@ -144,7 +144,7 @@ impl Superblock {
         let log_head = file_id(f, "log_head segment")?;
         let log_head_epoch = f.array("log_head epoch")?;
         let log_end = log_end(f)?;
-        let ceiling_files = f.u64("ceiling of file ids")?;
+        let ceiling_files = file_id(f, "ceiling of file ids")?;
         let ceiling_generations = f.u64("ceiling of generations")?;
         let ceiling_tenants = f.u32("ceiling of tenant numbers")?;
         f.reserved(4)?;
@@ -215,7 +215,7 @@ impl Sizes {
         f.check(levels.contains(&compression_level), Error::Value)?;
         f.reserved(1)?;
         let probe = f.u32("probe length")?;
-        f.check(probe == 4_096, Error::Value)?;
+        f.check(probe >= 1, Error::Value)?;
         let log_first = segment_size(f, "log segment size, first", 16_384)?;
         let log_largest = segment_size(f, "log segment size, largest", log_first)?;
         let bulk = segment_size(f, "bulk segment size", 16_384)?;
@@ -235,7 +235,7 @@ impl Sizes {
 
 fn segment_size(f: &mut Fields<'_>, field: &'static str, least: u64) -> Result<u64> {
     let size = f.u64(field)?;
-    f.check(size >= least && size.is_multiple_of(4_096), Error::Value)?;
+    f.check((least..=1 << 40).contains(&size) && size.is_multiple_of(4_096), Error::Value)?;
     Ok(size)
 }
 

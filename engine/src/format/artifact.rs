@@ -252,8 +252,8 @@ impl Artifact {
         let holds = artifact.version >= 1
             && !artifact.name.is_empty()
             && (has(bit::KEY) || key_len == 0)
-            && artifact.blob_root.is_zero() == (artifact.size == 0)
-            && artifact.expires_at != Some(Time(0));
+            && artifact.account.tenant.0 != 0
+            && artifact.blob_root.is_zero() == (artifact.size == 0);
         if holds { Ok(artifact) } else { Err(bad) }
     }
 }

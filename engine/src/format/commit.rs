@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Bad, Decoded, fields::Cursor, keyspace::Keyspace};
+use super::{Bad, Decoded, fields::Cursor, is_file_id, keyspace::Keyspace};
 use crate::{
     ids::{FileId, Location, Time},
     limits::{COMMIT_EDITS_MAX, COMMIT_REQUESTS_MAX, EDIT_BODY_MAX, FRAME_ALIGN, KEY_LEN_MAX},
@@ -134,6 +134,7 @@ impl Commit {
         c.reserved(4)?;
         if !(1..=COMMIT_REQUESTS_MAX).contains(&request_count)
             || edit_count > COMMIT_EDITS_MAX
+            || !is_file_id(synced_upto.segment)
             || !synced_upto.offset.is_multiple_of(FRAME_ALIGN)
         {
             return Err(bad);

@@ -147,7 +147,8 @@ impl FrameHeader {
                 FrameKind::Page => (page::LEN_MIN..=page::LEN_MAX).contains(&stored) && tenant(self.context).is_some(),
                 FrameKind::Commit => stored >= 44 && self.context != 0,
                 FrameKind::Mark => stored == 0 && self.context != 0,
-                FrameKind::Seal => stored == super::seal::LEN,
+                // In the bulk lane it carries neither chain hash nor LSN.
+                FrameKind::Seal => stored == super::seal::LEN && (self.context != 0 || nameless),
                 FrameKind::Footer => stored >= 8 && nameless,
                 FrameKind::Padding => self.context == 0 && nameless,
             }
@@ -163,11 +164,19 @@ impl FrameHeader {
         ChunkId(self.id)
     }
 
+    /// Where the zeros begin that a checksum alone does not promise: behind the payload, and in a padding frame at its start.
+    const fn zeros_from(&self) -> usize {
+        match self.kind {
+            FrameKind::Padding => 0,
+            _ => self.stored as usize,
+        }
+    }
+
     /// Checks payload and fill, given together.
     pub fn payload_is_good(&self, payload_and_fill: &[u8], salt: &FrameSalt, offset: u64) -> bool {
         payload_and_fill.len() as u64 + HEADER_LEN as u64 == self.frame_len()
             && crc(&salt.at(offset), payload_and_fill) == self.payload_crc
-            && payload_and_fill.get(self.stored as usize..).is_some_and(|fill| fill.iter().all(|b| *b == 0))
+            && payload_and_fill.get(self.zeros_from()..).is_some_and(|zeros| zeros.iter().all(|b| *b == 0))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keyspaces and their keys (FORMAT.md section 12). Numbers inside ordered keys stand most significant byte first, so that the
 //! order of bytes is the order of numbers.
 
-use super::{Bad, Decoded, fields::Cursor};
+use super::{Bad, Decoded, fields::Cursor, is_file_id};
 use crate::ids::{ArtifactId, BlobKey, ChunkId, FileId, Lsn, OpHash, ScopeHash, TenantNumber, Time, UploadId};
 
 /// A keyspace. The numbers are format; those left out here have no format in this version.
@@ -170,6 +170,8 @@ impl AccountRef {
 }
 
 const DUE_ARTIFACT: u8 = 1;
+const ZERO_CHUNK: u8 = 1;
+const ZERO_BLOB: u8 = 2;
 
 /// Place of an artifact in its owner's list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -216,12 +218,12 @@ pub fn op_key(begin: Lsn, scope: ScopeHash, op: OpHash) -> Vec<u8> {
 
 /// Key in `zero` of a chunk or page.
 pub fn zero_chunk_key(id: ChunkId) -> Vec<u8> {
-    [&[1][..], &id.0].concat()
+    [&[ZERO_CHUNK][..], &id.0].concat()
 }
 
 /// Key in `zero` of a blob.
 pub fn zero_blob_key(key: BlobKey) -> Vec<u8> {
-    [&[2][..], &key.0].concat()
+    [&[ZERO_BLOB][..], &key.0].concat()
 }
 
 /// Key of a bulk segment.
@@ -233,6 +235,20 @@ pub fn segment_key(id: FileId) -> Vec<u8> {
 pub fn segment_of_key(key: &[u8]) -> Decoded<FileId> {
     let bytes = key.try_into().map_err(|_| Bad::damaged("segment key"))?;
     Ok(FileId(from_ordered_u64(bytes)))
+}
+
+/// True if a keyspace can have this key: its length, and the fields that are not free.
+pub fn key_holds(keyspace: Keyspace, key: &[u8]) -> bool {
+    let has_tenant = |key: &[u8]| key.first_chunk::<4>().is_some_and(|tenant| *tenant != [0; 4]);
+    key.len() == key_len(keyspace)
+        && match keyspace {
+            Keyspace::Account | Keyspace::Artifact => has_tenant(key),
+            Keyspace::ByOwner => has_tenant(key) && key.get(20).copied().and_then(OwnerKind::from_number).is_some(),
+            Keyspace::Due => key.get(8) == Some(&DUE_ARTIFACT) && key.get(9..).is_some_and(has_tenant),
+            Keyspace::Zero => matches!(key.first(), Some(&(ZERO_CHUNK | ZERO_BLOB))),
+            Keyspace::Segment => segment_of_key(key).is_ok_and(is_file_id),
+            Keyspace::Tenant | Keyspace::Upload | Keyspace::Blob | Keyspace::Chunk | Keyspace::Op => true,
+        }
 }
 
 /// Key length that a keyspace has.
@@ -292,7 +308,8 @@ mod tests {
             (Keyspace::Segment, segment_key(FileId(7))),
         ];
         for (keyspace, key) in keys {
-            assert_eq!(key.len(), key_len(keyspace), "{keyspace:?}");
+            assert!(key_holds(keyspace, &key), "{keyspace:?}");
+            assert!(!key_holds(keyspace, &key[1..]), "{keyspace:?}");
         }
         assert!(account.owner_key(owner, place(255, 9)) < account.owner_key(owner, place(256, 0)));
         assert!(account.owner_key(owner, place(256, 255)) < account.owner_key(owner, place(256, 256)));

@@ -1,11 +1,11 @@
 //! The manifest (FORMAT.md section 4): tenants and segments, immutable, in two equal files.
 
-use super::{Bad, Decoded, VERSION, fields::Cursor};
+use super::{Bad, Decoded, VERSION, fields::Cursor, is_file_id, is_frame_offset};
 use crate::{
     checksum::crc,
     digest::tenant_check,
     ids::{Epoch, FileId, StoreUuid, TenantNumber},
-    limits::{FILE_ID_MAX, MANIFEST_SEGMENTS_MAX, TENANTS_MAX},
+    limits::{MANIFEST_SEGMENTS_MAX, TENANTS_MAX},
 };
 
 const MAGIC: &[u8; 8] = b"HFMANIFT";
@@ -196,7 +196,8 @@ fn decode_segment(c: &mut Cursor<'_>) -> Decoded<ManifestSegment> {
     let state = SegmentState::from_number(c.u8()?).ok_or(bad)?;
     c.reserved(6)?;
     let end = c.u64()?;
-    let holds = (1..=FILE_ID_MAX).contains(&id.0) && (state == SegmentState::Sealed || end == 0);
+    let end_holds = if state == SegmentState::Sealed { is_frame_offset(end) } else { end == 0 };
+    let holds = is_file_id(id) && end_holds;
     if holds { Ok(ManifestSegment { id, epoch, lane, state, end }) } else { Err(bad) }
 }
 

@@ -4,6 +4,13 @@
 
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+use crate::{
+    codec::Codec,
+    ids::{FileId, TenantNumber},
+    limits::{CHUNK_LEN_MAX, FILE_ID_MAX, FRAME_ALIGN, FRAMES_START},
+};
+use frame::FrameKind;
+
 pub mod artifact;
 pub mod commit;
 pub mod fields;
@@ -35,6 +42,43 @@ impl Bad {
     /// A version, tag or keyspace of a later release.
     pub const fn newer(what: &'static str) -> Self {
         Self { what, newer: true }
+    }
+}
+
+/// True for a number that a file may have.
+const fn is_file_id(id: FileId) -> bool {
+    1 <= id.0 && id.0 <= FILE_ID_MAX
+}
+
+/// True for an offset at which a frame may stand.
+const fn is_frame_offset(offset: u64) -> bool {
+    offset >= FRAMES_START && offset.is_multiple_of(FRAME_ALIGN)
+}
+
+/// What a chunk's value and a footer's entry say of a frame.
+#[derive(Clone, Copy)]
+struct Content {
+    offset: u64,
+    stored: u32,
+    raw: u32,
+    tenant: TenantNumber,
+    codec: Codec,
+    kind: FrameKind,
+}
+
+impl Content {
+    /// True if there can be such a chunk or page.
+    fn holds(&self) -> bool {
+        let Self { offset, stored, raw, tenant, codec, kind } = *self;
+        let lengths_hold = match (kind, codec) {
+            (FrameKind::Page, Codec::Raw) => {
+                raw == stored && (page::LEN_MIN..=page::LEN_MAX).contains(&(stored as usize))
+            }
+            (FrameKind::Chunk, Codec::Raw) => raw == stored,
+            (FrameKind::Chunk, Codec::Zstd) => raw > stored,
+            _ => false,
+        };
+        lengths_hold && is_frame_offset(offset) && stored >= 1 && raw <= CHUNK_LEN_MAX && tenant.0 != 0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Seal and footer (FORMAT.md section 9): the end of a segment and the list of its frames.
 
 use super::{
-    Bad, Decoded,
+    Bad, Content, Decoded,
     fields::{Cursor, Fixed, layout, put},
     frame::{FrameDraft, FrameHeader, FrameKind},
 };
@@ -168,7 +168,9 @@ pub fn decode_footer(payload: &[u8]) -> Decoded<Vec<FooterEntry>> {
     if count > FOOTER_ENTRIES_MAX || c.remaining() != count * ENTRY_LEN {
         return Err(Bad::damaged("footer count"));
     }
-    (0..count).map(|_| decode_entry(&mut c)).collect()
+    let entries = (0..count).map(|_| decode_entry(&mut c)).collect::<Decoded<Vec<_>>>()?;
+    let rises = entries.is_sorted_by(|a, b| (a.id, a.offset) < (b.id, b.offset));
+    if rises { Ok(entries) } else { Err(Bad::damaged("footer order")) }
 }
 
 fn decode_entry(c: &mut Cursor<'_>) -> Decoded<FooterEntry> {
@@ -183,7 +185,10 @@ fn decode_entry(c: &mut Cursor<'_>) -> Decoded<FooterEntry> {
         zstd: Codec::from_number(c.u8()?).ok_or(bad)? == Codec::Zstd,
     };
     c.reserved(2)?;
-    if matches!(entry.kind, FrameKind::Chunk | FrameKind::Page) { Ok(entry) } else { Err(bad) }
+    let FooterEntry { offset, stored, raw, tenant, kind, .. } = entry;
+    let content =
+        Content { offset, stored, raw, tenant, codec: if entry.zstd { Codec::Zstd } else { Codec::Raw }, kind };
+    if content.holds() { Ok(entry) } else { Err(bad) }
 }
 
 #[cfg(test)]
@@ -221,7 +226,7 @@ mod tests {
     #[test]
     fn footers_come_back_and_take_the_room_that_was_kept() {
         for count in [0, 1, 3, FOOTER_ENTRIES_MAX, FOOTER_ENTRIES_MAX + 1] {
-            let entries: Vec<_> = (0..count).map(|n| FooterEntry { offset: n as u64 * 64, ..entry(1) }).collect();
+            let entries: Vec<_> = (0..count).map(|n| FooterEntry { offset: FRAMES_START + n as u64 * 64, ..entry(1) }).collect();
             let footers = encode_footers(&entries);
             let back: Vec<_> = footers.iter().flat_map(|f| decode_footer(f).expect("valid")).collect();
             assert_eq!(back, entries);

@@ -3,12 +3,13 @@
 use super::{
     Bad, Decoded, VERSION,
     fields::{Fixed, layout, put},
+    is_file_id, is_frame_offset,
     manifest::Lane,
 };
 use crate::{
     checksum::crc,
     ids::{ChainHash, Epoch, FileId, Lsn, StoreUuid},
-    limits::{BLOCK_LEN, FILE_ID_MAX, FRAMES_START},
+    limits::{BLOCK_LEN, FRAMES_START},
 };
 
 /// Length of one copy.
@@ -110,9 +111,15 @@ impl SegmentHeader {
             predecessor: decode_predecessor(&f)?,
             chain: ChainHash(f.bytes(at::CHAIN)),
         };
+        // The first segment of a store has none before it, and every other one has.
+        let is_first = id == FileId(1);
         let holds = header.capacity >= FRAMES_START
+            && is_file_id(id)
             && match header.lane {
-                Lane::Log => header.first_lsn >= Lsn::FIRST && (header.predecessor.is_some() || id.0 == 1),
+                Lane::Log => {
+                    let before_holds = header.predecessor.map_or(is_first, |before| !is_first && before.id != id);
+                    header.first_lsn != Lsn::NONE && before_holds
+                }
                 Lane::Bulk => header.first_lsn == Lsn::NONE && header.predecessor.is_none() && header.chain.is_zero(),
             };
         if holds { Ok(header) } else { Err(Bad::damaged("segment header fields")) }
@@ -134,8 +141,7 @@ fn decode_predecessor(f: &Fixed<'_>) -> Decoded<Option<Predecessor>> {
     if predecessor.id.0 == 0 {
         return if predecessor.epoch.is_zero() && predecessor.end == 0 { Ok(None) } else { Err(bad) };
     }
-    let holds =
-        predecessor.id.0 <= FILE_ID_MAX && predecessor.end >= FRAMES_START && predecessor.end.is_multiple_of(64);
+    let holds = is_file_id(predecessor.id) && is_frame_offset(predecessor.end);
     if holds { Ok(Some(predecessor)) } else { Err(bad) }
 }
 

@@ -281,7 +281,7 @@ impl Superblock {
             && superblock.manifest.0 >= 1
             && superblock.replay.offset >= FRAMES_START
             && superblock.replay.offset.is_multiple_of(64)
-            && superblock.replay.lsn >= Lsn::FIRST;
+            && superblock.replay.lsn != Lsn::NONE;
         if holds { Ok(superblock) } else { Err(Bad::damaged("superblock fields")) }
     }
 }
@@ -326,7 +326,7 @@ fn decode_clean(f: &Fixed<'_>) -> Decoded<Option<LogEnd>> {
     };
     match f.u8(at::CLEAN) {
         0 if end.offset == 0 && end.lsn == Lsn::NONE && end.chain.is_zero() => Ok(None),
-        1 if end.offset >= FRAMES_START && end.offset.is_multiple_of(64) && end.lsn >= Lsn::FIRST => Ok(Some(end)),
+        1 if end.offset >= FRAMES_START && end.offset.is_multiple_of(64) && end.lsn != Lsn::NONE => Ok(Some(end)),
         _ => Err(Bad::damaged("superblock clean and log_end")),
     }
 }

@@ -83,6 +83,7 @@ impl Upload {
         let resumable = flags & RESUMABLE != 0;
         if flags & !(RESUMABLE | HAS_TAIL) != 0
             || sha_len > SHA_STATE_MAX
+            || tenant.0 == 0
             || resumable != (sha_len > 0)
             || levels > PAGE_LEVEL_MAX + 1
         {

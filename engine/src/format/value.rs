@@ -1,9 +1,10 @@
 //! Short values of the catalog (FORMAT.md section 12): tenant, account, blob, chunk, op, segment.
 
 use super::{
-    Bad, Decoded,
+    Bad, Content, Decoded,
     fields::Cursor,
     frame::FrameKind,
+    is_file_id, is_frame_offset,
     manifest::{Lane, SegmentState},
 };
 use crate::{
@@ -100,7 +101,7 @@ impl BlobValue {
         let mut c = Cursor::new(bytes, "blob value");
         let value = Self { root: ChunkId(c.bytes()?), size: c.u64()?, references: c.u64()? };
         c.end()?;
-        Ok(value)
+        if value.root.is_zero() == (value.size == 0) { Ok(value) } else { Err(Bad::damaged("blob value")) }
     }
 }
 
@@ -148,7 +149,8 @@ impl ChunkValue {
         c.reserved(2)?;
         let references = c.u64()?;
         c.end()?;
-        let holds = matches!(kind, FrameKind::Chunk | FrameKind::Page) && location.offset.is_multiple_of(64);
+        let holds = is_file_id(location.segment)
+            && Content { offset: location.offset, stored, raw, tenant, codec, kind }.holds();
         if holds { Ok(Self { location, stored, raw, tenant, codec, kind, references }) } else { Err(bad) }
     }
 
@@ -215,7 +217,7 @@ impl SegmentValue {
         c.reserved(6)?;
         let end = c.u64()?;
         c.end()?;
-        Ok(Self { epoch, state, end })
+        if is_frame_offset(end) { Ok(Self { epoch, state, end }) } else { Err(bad) }
     }
 }
 

@@ -141,15 +141,20 @@ mod tests {
         codec::Codec,
         format::frame::FrameKind,
         ids::{FileId, TenantNumber},
+        limits::FRAMES_START,
     };
 
     fn id(n: u8) -> ChunkId {
         ChunkId([n; 32])
     }
 
-    fn frame(offset: u64) -> NewFrame {
+    fn at(number: u64) -> Location {
+        Location { segment: FileId(1), offset: FRAMES_START + 64 * number }
+    }
+
+    fn frame(number: u64) -> NewFrame {
         let value = ChunkValue {
-            location: Location { segment: FileId(1), offset },
+            location: at(number),
             stored: 10,
             raw: 10,
             tenant: TenantNumber(1),
@@ -185,7 +190,7 @@ mod tests {
     }
 
     fn frames() -> NewFrames {
-        [(id(1), frame(64)), (id(2), frame(128)), (id(9), frame(192))].into()
+        [(id(1), frame(1)), (id(2), frame(2)), (id(9), frame(3))].into()
     }
 
     #[test]
@@ -249,13 +254,12 @@ mod tests {
         let mut catalog = Catalog::default();
         apply(&mut catalog, &page(), &frames());
         let heal = |bad: u64, good: u64| {
-            let replaces = Some(Location { segment: FileId(1), offset: bad });
-            NewFrames::from([(id(2), NewFrame { replaces, ..frame(good) })])
+            NewFrames::from([(id(2), NewFrame { replaces: Some(at(bad)), ..frame(good) })])
         };
-        let offset = |catalog: &Catalog| catalog.chunk(id(2)).expect("reads").expect("there").location.offset;
-        apply(&mut catalog, &Changes::default(), &heal(128, 640));
-        assert_eq!((offset(&catalog), references(&catalog, 2)), (640, Some(1)));
-        apply(&mut catalog, &Changes::default(), &heal(128, 704));
-        assert_eq!(offset(&catalog), 640, "another put healed it first");
+        let place = |catalog: &Catalog| catalog.chunk(id(2)).expect("reads").expect("there").location;
+        apply(&mut catalog, &Changes::default(), &heal(2, 10));
+        assert_eq!((place(&catalog), references(&catalog, 2)), (at(10), Some(1)));
+        apply(&mut catalog, &Changes::default(), &heal(2, 11));
+        assert_eq!(place(&catalog), at(10), "another put healed it first");
     }
 }
