@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn footers_come_back_and_take_the_room_that_was_kept() {
         for count in [0, 1, 3, FOOTER_ENTRIES_MAX, FOOTER_ENTRIES_MAX + 1] {
-            let entries: Vec<_> = (0..count).map(|n| FooterEntry { offset: FRAMES_START + n as u64 * 64, ..entry(1) }).collect();
+            let entries: Vec<_> =
+                (0..count).map(|n| FooterEntry { offset: FRAMES_START + n as u64 * 64, ..entry(1) }).collect();
             let footers = encode_footers(&entries);
             let back: Vec<_> = footers.iter().flat_map(|f| decode_footer(f).expect("valid")).collect();
             assert_eq!(back, entries);

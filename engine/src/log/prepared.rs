@@ -11,8 +11,7 @@ use crate::{
     sync::Arc,
 };
 
-/// Steps in which the reserve gives blocks back, and in which large files are shrunk before they are unlinked: one large unlink
-/// would freeze every commit on a disk that discards.
+/// Steps in which the reserve gives blocks back.
 const STEP: u64 = 1 << 20;
 
 /// A prepared segment.
@@ -198,17 +197,4 @@ impl Spare {
     pub fn reserve_ids(&self) -> Vec<FileId> {
         self.reserves.iter().map(|(id, _)| *id).collect()
     }
-}
-
-/// Removes a file that nothing names, in steps.
-pub fn destroy(disk: &dyn Disk, name: &disk::Name) -> Result<()> {
-    let io = |e| Error::io(e, name, "destroy a file that nothing names");
-    if let Ok(file) = disk::retry(|| disk.open(name, OpenOptions::WRITE)) {
-        let mut len = disk::retry(|| file.len()).map_err(io)?;
-        while len > STEP {
-            len -= STEP;
-            disk::retry(|| file.set_len(len)).map_err(io)?;
-        }
-    }
-    disk::retry(|| disk.unlink(name)).map_err(io)
 }

@@ -253,9 +253,8 @@ mod tests {
     fn a_good_frame_takes_the_place_of_the_bad_one_only() {
         let mut catalog = Catalog::default();
         apply(&mut catalog, &page(), &frames());
-        let heal = |bad: u64, good: u64| {
-            NewFrames::from([(id(2), NewFrame { replaces: Some(at(bad)), ..frame(good) })])
-        };
+        let heal =
+            |bad: u64, good: u64| NewFrames::from([(id(2), NewFrame { replaces: Some(at(bad)), ..frame(good) })]);
         let place = |catalog: &Catalog| catalog.chunk(id(2)).expect("reads").expect("there").location;
         apply(&mut catalog, &Changes::default(), &heal(2, 10));
         assert_eq!((place(&catalog), references(&catalog, 2)), (at(10), Some(1)));

@@ -21,7 +21,6 @@ use crate::{
     },
     ids::{FileId, UploadId},
     limits::FRAMES_START,
-    log::prepared::destroy,
     manifest,
     ownership::upload,
     segment::{self, Segments, reader, scanner::Scanner, writer},
@@ -137,7 +136,7 @@ pub fn destroy_unnamed(
         };
         match ours {
             Some(true) if report.problems.is_empty() => {
-                destroy(disk, &name)?;
+                writer::destroy(disk, &name)?;
                 report.destroyed_files.push(name.to_string());
                 destroyed = true;
             }

@@ -20,7 +20,7 @@ use crate::{
     },
     ids::{Epoch, FileId, Location, Lsn, StoreUuid, TenantNumber, Time},
     limits::{CEILING_STEP, FRAMES_START},
-    log::{append::write_header, prepared::destroy},
+    log::append::write_header,
     manifest,
     segment::{self, scanner::Scanner, writer},
     superblock::{self, Root, SuperblockRead},
@@ -176,7 +176,7 @@ pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: 
 fn clear(disk: &dyn Disk) -> Result<()> {
     let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
     for name in listing.names.iter().filter(|name| name.as_str() != "LOCK") {
-        destroy(disk, name)?;
+        writer::destroy(disk, name)?;
     }
     writer::sync_dir(disk)
 }

@@ -17,7 +17,6 @@ use crate::{
     health::Health,
     ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
     limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
-    log::prepared::destroy,
     sync::Arc,
 };
 
@@ -254,4 +253,20 @@ fn write_seal(file: &dyn File, name: &Name, salt: &FrameSalt, entries: &mut [Foo
     write(file, name, aligned.as_slice(), at)?;
     disk::retry(|| file.set_len(end)).map_err(|e| Error::io(e, name, "cut a sealed segment"))?;
     Ok(end)
+}
+
+/// Steps in which a large file is cut before it is unlinked: one large unlink would freeze every commit on a disk that discards.
+const SHRINK_STEP: u64 = 1 << 20;
+
+/// Removes a file that nothing names, in steps.
+pub fn destroy(disk: &dyn Disk, name: &Name) -> Result<()> {
+    let io = |e| Error::io(e, name, "destroy a file that nothing names");
+    if let Ok(file) = disk::retry(|| disk.open(name, OpenOptions::WRITE)) {
+        let mut len = disk::retry(|| file.len()).map_err(io)?;
+        while len > SHRINK_STEP {
+            len -= SHRINK_STEP;
+            disk::retry(|| file.set_len(len)).map_err(io)?;
+        }
+    }
+    disk::retry(|| disk.unlink(name)).map_err(io)
 }

@@ -82,7 +82,8 @@ fn texts_are_utf8_without_surprises() {
 #[test]
 fn unsafe_code_stands_where_the_papers_say() {
     let opening = ["unsafe", " {"].concat();
-    let allowed = ["engine/src/disk/os.rs", "engine/src/disk/os/", "engine/src/disk/buffer.rs"];
+    // The allocator is of the fuzz targets alone: it ends a process whose input makes it take too much.
+    let allowed = ["engine/src/disk/os.rs", "engine/src/disk/os/", "engine/src/disk/buffer.rs", "fuzz/src/alloc.rs"];
     assert_none(&broken(|path, line| {
         let outside = is_rust(path) && !allowed.iter().any(|place| path.starts_with(place));
         (outside && line.contains(&opening)).then_some("unsafe code")
