@@ -5,7 +5,7 @@ use std::{
     cell::RefCell,
     io::Write as _,
     panic::{self, AssertUnwindSafe},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     time::Duration,
 };
@@ -26,6 +26,12 @@ impl From<Outcome> for ExitCode {
             Outcome::Broke => Self::FAILURE,
         }
     }
+}
+
+/// The release binary of the target directory in which this campaign was built.
+pub fn release_binary() -> PathBuf {
+    let here = std::env::current_exe().unwrap_or_default();
+    here.ancestors().nth(2).unwrap_or(Path::new("target")).join("release/holdfast")
 }
 
 /// How the command lines that repeat a failure begin.

@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    campaign::{COMMAND, Outcome, Stopwatch, add_to_totals},
+    campaign::{COMMAND, Outcome, Stopwatch, add_to_totals, release_binary},
     random::Random,
 };
 
@@ -74,13 +74,12 @@ const DEEP_EVERY: u64 = 10;
 
 /// Runs the campaign.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let binary = arguments.binary.clone().unwrap_or_else(|| root.join("target/release/holdfast"));
+    let binary = arguments.binary.clone().unwrap_or_else(release_binary);
     if !binary.exists() {
         println!("kills: no binary at {}: cargo build --release -p holdfast-cli", binary.display());
         return Outcome::Broke;
     }
-    let dir = arguments.dir.clone().unwrap_or_else(|| root.join("target/kills"));
+    let dir = arguments.dir.clone().unwrap_or_else(|| binary.with_file_name("kills"));
     let watch = Stopwatch::start();
     let total = Mutex::new((Counts::default(), Vec::new()));
     thread::scope(|scope| {

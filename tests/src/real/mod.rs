@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::campaign::{Outcome, Stopwatch};
+use crate::campaign::{Outcome, Stopwatch, release_binary};
 
 use machine::Machine;
 
@@ -37,9 +37,8 @@ const MIB: u64 = 1 << 20;
 
 /// Runs the campaign: every part prints its figure, and what does not hold.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let binary = arguments.binary.clone().unwrap_or_else(|| root.join("target/release/holdfast"));
-    let dir = arguments.dir.clone().unwrap_or_else(|| root.join("target/real"));
+    let binary = arguments.binary.clone().unwrap_or_else(release_binary);
+    let dir = arguments.dir.clone().unwrap_or_else(|| binary.with_file_name("real"));
     let watch = Stopwatch::start();
     let parts: [(&str, Part); 5] = [
         ("files of the machine", files_of_the_machine),
