@@ -1,6 +1,7 @@
 #![no_main]
 
-use holdfast_fuzz::{alloc::Capped, decoders, structure::Structure};
+use holdfast_fuzz::{alloc::Capped, decoders};
+use holdfast_tests::differential::structure::Structure;
 
 #[global_allocator]
 static CAPPED: Capped = Capped;

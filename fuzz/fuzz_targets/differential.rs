@@ -1,6 +1,7 @@
 #![no_main]
 
-use holdfast_fuzz::{alloc::Capped, differential};
+use holdfast_fuzz::alloc::Capped;
+use holdfast_tests::differential;
 
 #[global_allocator]
 static CAPPED: Capped = Capped;

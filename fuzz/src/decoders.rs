@@ -19,7 +19,7 @@ use holdfast::{
     ids::{Epoch, FileId, StoreUuid},
 };
 
-use crate::structure::{BASE, EPOCH, OFFSET, Structure, UUID, copy_of, prepare};
+use holdfast_tests::differential::structure::{BASE, EPOCH, OFFSET, Structure, UUID, copy_of, prepare};
 
 /// Decoded output of a zstd input at most.
 const RAW_MAX: usize = 8 << 20;

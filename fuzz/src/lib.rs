@@ -6,7 +6,5 @@
 
 pub mod alloc;
 pub mod decoders;
-pub mod differential;
 pub mod mutate;
 pub mod store;
-pub mod structure;

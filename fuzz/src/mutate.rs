@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use holdfast::disk::{Name, sim::Image};
+
 use holdfast_format_spec::{
     derive,
     frame::{Kind, Rules},
@@ -13,7 +15,11 @@ use holdfast_format_spec::{
     segment_name,
 };
 
-use crate::structure::{block, crc, frame};
+use holdfast_tests::{
+    at_rest::reference::Reference,
+    differential::structure::{block, crc, frame},
+    harness::{Stored, workload::ACCOUNTS},
+};
 
 /// Files by name.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -36,25 +42,49 @@ struct Place {
     piece: Piece,
 }
 
-/// A generated store with the places of its structures; those of the log in its order.
+/// An artifact of a store: account, id, bytes.
+pub type Put = (String, [u8; 16], Vec<u8>);
+
+/// A store with the places of its structures; those of the log in its order.
 pub struct Base {
-    /// What was generated.
-    pub generated: generate::Generated,
+    /// Its files.
+    pub files: Files,
+    /// Artifacts of the tenant `default` that can be asked for.
+    pub puts: Vec<Put>,
     places: Vec<Place>,
     log: Vec<(u64, [u8; 16])>,
     uuid: [u8; 16],
 }
 
 impl Base {
-    /// The store of a seed.
-    pub fn new(seed: u64) -> Self {
+    /// A store that the format's generator makes: every record type, and every way to end.
+    pub fn generated(seed: u64) -> Self {
         let generated = generate::store(seed);
-        let image = holdfast_format_spec::store::Store::read(&generated.files).expect("a generated store is valid");
+        let accounts = &generated.catalog.accounts;
+        let puts = generated.contents.iter().filter_map(|(key, bytes)| {
+            let account = accounts.iter().find(|(a, _)| (a.tenant, a.scope) == (key.tenant, key.account));
+            (key.tenant == 1).then_some((account?.1.text.clone(), key.artifact, bytes.clone()))
+        });
+        let puts = puts.collect();
+        Self::new(generated.files, puts)
+    }
+
+    /// A store that the engine makes.
+    pub fn engines(seed: u64) -> Self {
+        let reference = Reference::of(seed).expect("a store is made");
+        let name = |image: &Image, name: &Name| image.read(name).expect("it is listed");
+        let files = reference.image.names().map(|n| (n.to_string(), name(&reference.image, n))).collect();
+        let put = |s: &Stored| (ACCOUNTS[s.account].to_owned(), s.id.0, s.bytes.to_vec());
+        Self::new(files, reference.stored.iter().map(put).collect())
+    }
+
+    fn new(files: Files, puts: Vec<Put>) -> Self {
+        let image = holdfast_format_spec::store::Store::read(&files).expect("the store is valid");
         let uuid = image.superblock.uuid;
         let log: Vec<_> = image.log.segments.iter().map(|segment| (segment.id, segment.epoch)).collect();
         drop(image);
-        let mut base = Self { places: Vec::new(), log, uuid, generated };
-        let names: Vec<String> = base.generated.files.keys().cloned().collect();
+        let names: Vec<String> = files.keys().cloned().collect();
+        let mut base = Self { places: Vec::new(), log, uuid, files, puts };
         for name in names {
             base.add(&name);
         }
@@ -62,7 +92,8 @@ impl Base {
     }
 
     fn add(&mut self, name: &str) {
-        let bytes = self.generated.files[name].as_slice();
+        let bytes = self.files[name].clone();
+        let bytes = bytes.as_slice();
         let mut push = |start: u64, len: u64, piece| {
             let place = Place { file: name.to_owned(), start: small(start), len: small(len), piece };
             self.places.push(place);
@@ -87,9 +118,10 @@ impl Base {
         }
     }
 
-    /// The store with the damage that an input describes.
-    pub fn damaged(&self, data: &[u8]) -> Files {
-        let mut files = self.generated.files.clone();
+    /// The store with the damage that an input describes, and whether commits were made to say something else: then nothing tells
+    /// what an artifact should hold.
+    pub fn damaged(&self, data: &[u8]) -> (Files, bool) {
+        let mut files = self.files.clone();
         let mut input = Input(data);
         let flags = input.u8();
         let mut fixed = Vec::new();
@@ -99,13 +131,15 @@ impl Base {
             }
             self.step(&mut files, &mut input, &mut fixed);
         }
+        let is_commit = |at: &usize| self.places[*at].piece == Piece::Frame(Kind::Commit);
+        let is_forged = flags & 0xc0 != 0 && (flags & 0x80 != 0 || fixed.iter().any(is_commit));
         if flags & 0x80 != 0 {
             fixed.iter().for_each(|at| self.fix(&mut files, &self.places[*at]));
             self.chain(&mut files);
         } else if flags & 0x40 != 0 {
             fixed.iter().for_each(|at| self.fix(&mut files, &self.places[*at]));
         }
-        files
+        (files, is_forged)
     }
 
     fn step(&self, files: &mut Files, input: &mut Input<'_>, fixed: &mut Vec<usize>) {

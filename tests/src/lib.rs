@@ -11,6 +11,7 @@ pub mod canaries;
 pub mod coverage;
 pub mod crash;
 pub mod crowd;
+pub mod differential;
 pub mod faults;
 pub mod harness;
 pub mod kills;

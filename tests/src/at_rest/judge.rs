@@ -1,7 +1,7 @@
 //! What must hold of a damaged store: no wrong bytes, no panic, everything that was not hit stays readable, the damage is named, and
 //! an open for writing destroys nothing.
 
-use std::{collections::BTreeMap, io, ops::Range};
+use std::io;
 
 use holdfast::{
     AccountScope, Error, Kind, Problem, Put, Store, VerifyOptions,
@@ -14,7 +14,8 @@ use holdfast_format_spec::store::{self as independent, Unreadable};
 
 use super::{
     damage::{Damage, Reach},
-    map::{Map, Place, Region, What, meet},
+    hit::Hit,
+    map::{Map, Place, What},
     reference::Reference,
 };
 use crate::{
@@ -28,8 +29,8 @@ pub struct Judge<'a> {
     pub reference: &'a Reference,
     /// What stands where in it.
     pub map: &'a Map,
-    /// The independent parser looks at every damage, and not only at one bit of each byte.
-    pub parses_all: bool,
+    /// Every damaged store is verified, parsed and written to, and not only read where a neighbouring bit stands for this one.
+    pub looks_at_all: bool,
 }
 
 /// How an artifact can be read.
@@ -60,100 +61,28 @@ pub struct Seen {
     pub healed: u64,
 }
 
-/// What a damage has hit.
-struct Hit<'m> {
-    reach: Reach,
-    differences: BTreeMap<Name, Vec<Range<u64>>>,
-    /// Touched regions whose damage must be named, by file.
-    regions: BTreeMap<Name, Vec<&'m Region>>,
-}
-
-impl<'m> Hit<'m> {
-    fn of(map: &'m Map, image: &Image, reach: Reach, differences: BTreeMap<Name, Vec<Range<u64>>>) -> Self {
-        let mut regions = BTreeMap::new();
-        for (name, ranges) in &differences {
-            let cut_at = image.len(name);
-            let touched: Vec<&Region> = map
-                .touched(name, ranges)
-                .filter(|region| region.counts())
-                // Where a file may end early, only bytes that are there and wrong are damage.
-                .filter(|region| !is_cut(region, cut_at, ranges))
-                .collect();
-            if !touched.is_empty() {
-                regions.insert(name.clone(), touched);
-            }
-        }
-        Self { reach, differences, regions }
-    }
-
-    fn touches(&self, place: &Place) -> bool {
-        self.differences.get(&place.0).is_some_and(|ranges| ranges.iter().any(|range| meet(range, &place.1)))
-    }
-
-    /// Whether both copies of a segment's header are hit: then nobody finds its frames.
-    fn beheads(&self, map: &Map, name: &Name) -> bool {
-        let Some(ranges) = self.differences.get(name) else { return false };
-        map.touched(name, ranges).filter(|region| region.what == What::Header).count() == 2
-    }
-
-    /// Copies of the superblock that are left.
-    fn superblocks(&self) -> usize {
-        let hit = self.regions.get(&superblock()).map_or(0, Vec::len);
-        4 - hit
-    }
-
-    /// Whether too much of what was hit is not named.
-    fn is_hidden(&self, unnamed: &[&Name]) -> bool {
-        match self.reach {
-            Reach::One => !unnamed.is_empty(),
-            Reach::Two => !self.regions.is_empty() && unnamed.len() == self.regions.len(),
-            Reach::Roots => false,
-        }
-    }
-
-    /// Whether a place is one that was hit, or near it.
-    fn is_near(&self, file: &str, range: Range<u64>) -> bool {
-        let found = self.regions.iter().find(|(name, _)| name.as_str() == file);
-        found.is_some_and(|(_, regions)| {
-            let start = regions.iter().map(|region| region.range.start).min().unwrap_or(0);
-            let end = regions.iter().map(|region| region.range.end).max().unwrap_or(0);
-            // The end of a file that is longer than it should be is near too.
-            meet(&(start..end + 1), &range)
-        })
-    }
-}
-
-/// Whether a region of zeros, or a spare file, lost only its end.
-fn is_cut(region: &Region, len: Option<u64>, ranges: &[Range<u64>]) -> bool {
-    let may_end_early = matches!(region.what, What::Zeros | What::Spare);
-    let (true, Some(len)) = (may_end_early, len) else { return false };
-    ranges.iter().filter(|range| meet(range, &region.range)).all(|range| range.start >= len)
-}
-
-fn superblock() -> Name {
-    Name::new("superblock").expect("a flat name")
-}
-
 impl Judge<'_> {
     /// Judges one damaged store. An error says what does not hold.
     pub fn judge(&self, damage: &Damage, image: &Image) -> Result<Seen, String> {
         let hit = Hit::of(self.map, image, damage.reach(), damage.differences(&self.reference.image, image));
         let mut seen = Seen::default();
         let readings = self.read_only(&hit, image, &mut seen).map_err(|what| format!("open for reading: {what}"))?;
-        self.verify(&hit, image, readings.as_deref()).map_err(|what| format!("verify: {what}"))?;
-        if self.is_for_parser(damage) {
-            Self::independent(&hit, image)?;
+        if !self.looks_at_all && self.has_representative(damage) {
+            return Ok(seen);
         }
+        self.verify(&hit, image, readings.as_deref()).map_err(|what| format!("verify: {what}"))?;
+        independent(&hit, image)?;
         self.write(image, readings.as_deref(), &mut seen).map_err(|what| format!("open for writing: {what}"))?;
         Ok(seen)
     }
 
-    /// Whether the independent parser looks too, which takes as long as all else: at one bit of each byte, unless all are wanted.
-    fn is_for_parser(&self, damage: &Damage) -> bool {
-        match damage {
-            Damage::Flip(_, bit) => self.parses_all || bit % 8 == (bit / 8 + self.reference.seed) % 8,
-            _ => true,
-        }
+    /// Whether another bit of the same byte stands for this one: all bits of structures are inverted, and a checksum notices the one
+    /// as it does the other.
+    fn has_representative(&self, damage: &Damage) -> bool {
+        let Damage::Flip(name, bit) = damage else { return false };
+        let byte = bit / 8;
+        self.map.at(name, byte).is_some_and(|region| region.is_structure(byte))
+            && bit % 8 != byte.wrapping_add(self.reference.seed) % 8
     }
 
     /// Opens for reading and reads everything. `None`: it could not be opened, as it should not.
@@ -307,35 +236,6 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// The independent parser must name the same damage.
-    fn independent(hit: &Hit<'_>, image: &Image) -> Result<(), String> {
-        let problems = match independent::Store::check(&ImageFiles(image)) {
-            Ok(problems) => problems,
-            Err(Unreadable::Newer(error)) => return Err(format!("the independent parser: {error}")),
-            Err(_) => return Ok(()),
-        };
-        if hit.reach == Reach::Roots {
-            return Ok(());
-        }
-        let mut unnamed: Vec<&Name> = Vec::new();
-        for name in hit.regions.keys() {
-            let near = |problem: &independent::Problem| {
-                let range = problem.offset..problem.offset + problem.length.max(1);
-                problem.file == name.as_str() && hit.is_near(&problem.file, range)
-            };
-            if !problems.iter().any(near) {
-                unnamed.push(name);
-            }
-        }
-        if hit.is_hidden(&unnamed) {
-            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            return Err(format!(
-                "the independent parser: {unnamed:?} was hit and is not named near there; said: {said:?}"
-            ));
-        }
-        Ok(())
-    }
-
     /// Opens for writing, writes, closes, and opens again: nothing may be worse than before, and no file gone.
     fn write(&self, image: &Image, before: Option<&[Reading]>, seen: &mut Seen) -> Result<(), String> {
         let machine = Reference::machine(image);
@@ -456,4 +356,31 @@ fn put_again(store: &Store, stored: &Stored) -> Result<(), String> {
         Reading::Whole => Ok(()),
         reading => Err(format!("{} was put again, acknowledged, and is {reading:?}", stored.name)),
     }
+}
+
+/// The independent parser must name the same damage.
+fn independent(hit: &Hit<'_>, image: &Image) -> Result<(), String> {
+    let problems = match independent::Store::check(&ImageFiles(image)) {
+        Ok(problems) => problems,
+        Err(Unreadable::Newer(error)) => return Err(format!("the independent parser: {error}")),
+        Err(_) => return Ok(()),
+    };
+    if hit.reach == Reach::Roots {
+        return Ok(());
+    }
+    let mut unnamed: Vec<&Name> = Vec::new();
+    for name in hit.regions.keys() {
+        let near = |problem: &independent::Problem| {
+            let range = problem.offset..problem.offset + problem.length.max(1);
+            problem.file == name.as_str() && hit.is_near(&problem.file, range)
+        };
+        if !problems.iter().any(near) {
+            unnamed.push(name);
+        }
+    }
+    if hit.is_hidden(&unnamed) {
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        return Err(format!("the independent parser: {unnamed:?} was hit and is not named near there; said: {said:?}"));
+    }
+    Ok(())
 }

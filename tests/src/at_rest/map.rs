@@ -191,6 +191,11 @@ impl Map {
         Ok(())
     }
 
+    /// The region of a byte.
+    pub fn at(&self, name: &Name, offset: u64) -> Option<&Region> {
+        self.regions.get(name)?.iter().find(|region| region.range.contains(&offset))
+    }
+
     /// The regions of a file that ranges touch.
     pub fn touched<'m, 'r>(
         &'m self,

@@ -2,6 +2,7 @@
 //! exchanged and stale, and after each what must hold of a damaged store.
 
 pub mod damage;
+mod hit;
 pub mod judge;
 pub mod map;
 pub mod plan;
@@ -22,21 +23,30 @@ use crate::{
 use damage::Damage;
 use judge::{Judge, Seen};
 use map::Map;
+#[cfg(test)]
+use map::What;
 use plan::{Extent, plan};
 use reference::Reference;
 
 /// Damages a store at rest in every way, and checks what it says and gives.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
-    /// Invert one in so many bits of payload and zeros; those of structures are all inverted.
+    /// Invert one in so many bits of payload and zeros. Those of structures are all inverted, and the store is read; one of each byte
+    /// stands for its neighbours when it is verified, parsed and written to
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     pub fraction: u64,
-    /// Invert every bit and cut at every length.
+    /// Invert every bit, cut at every length, and look at each with everything
     #[arg(long)]
     pub full: bool,
     /// Seed of the store, and of which bits are inverted.
     #[arg(long, default_value_t = 0)]
     pub from: u64,
+    /// Do one in so many of the damages.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: u64,
+    /// Stop after so much time: 90s, 90m. The damages are then taken in an order that the seed gives, so that each kind is among them.
+    #[arg(long, value_parser = parse_budget)]
+    pub budget: Option<Duration>,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
@@ -46,9 +56,6 @@ pub struct Arguments {
     /// Do one damage again: `SEED/DAMAGE`, as a failure prints it.
     #[arg(long)]
     pub replay: Option<String>,
-    /// Stop after so much time: 90s, 90m. The damages are then taken in an order that the seed gives, so that each kind is among them.
-    #[arg(long, value_parser = parse_budget)]
-    pub budget: Option<Duration>,
     /// Add a line to docs/campaigns.txt.
     #[arg(long)]
     pub totals: bool,
@@ -60,10 +67,11 @@ impl Default for Arguments {
             fraction: 16,
             full: false,
             from: 0,
+            every: 1,
+            budget: None,
             threads: 2,
             violations: 10,
             replay: None,
-            budget: None,
             totals: false,
         }
     }
@@ -97,9 +105,9 @@ impl Ground {
     }
 
     /// `None`: the damage changes nothing.
-    fn judge(&self, damage: &Damage, parses_all: bool) -> Option<Result<Seen, String>> {
+    fn judge(&self, damage: &Damage, looks_at_all: bool) -> Option<Result<Seen, String>> {
         let image = damage.apply(&self.reference, &self.other.image)?;
-        let judge = Judge { reference: &self.reference, map: &self.map, parses_all };
+        let judge = Judge { reference: &self.reference, map: &self.map, looks_at_all };
         Some(guarded(|| judge.judge(damage, &image)))
     }
 }
@@ -109,12 +117,11 @@ fn replay(text: &str) -> Result<Outcome, String> {
     let (seed, damage) = parsed.ok_or_else(|| format!("not a damage: {text}"))?;
     let ground = Ground::of(seed)?;
     if let Damage::Flip(name, bit) = &damage {
-        let at = bit / 8..bit / 8 + 1;
-        println!("at-rest: in {:?}", ground.map.touched(name, &[at]).next());
+        println!("at-rest: in {:?}", ground.map.at(name, bit / 8));
     }
     match ground.judge(&damage, true) {
         None => println!("at-rest: {damage} changes nothing"),
-        Some(Ok(found)) => println!("at-rest: {damage} holds: {found:?}"),
+        Some(Ok(what)) => println!("at-rest: {damage} holds: {what:?}"),
         Some(Err(what)) => {
             println!("at-rest: VIOLATION {seed}/{damage}: {what}");
             return Ok(Outcome::Broke);
@@ -153,14 +160,17 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
     let watch = Stopwatch::start();
     let ground = Ground::of(arguments.from)?;
     let extent = if arguments.full { Extent::FULL } else { Extent::part(arguments.fraction) };
-    let mut damages = plan(&ground.reference, &ground.map, extent);
+    let every = usize::try_from(arguments.every).map_err(|_| "--every is too large")?;
+    let mut damages: Vec<Damage> = plan(&ground.reference, &ground.map, extent).into_iter().step_by(every).collect();
     if arguments.budget.is_some() {
         let mut order = Random::new(arguments.from);
         damages.sort_by_cached_key(|_| order.next_u64());
     }
     let (counts, next, found) = (Counts::default(), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let is_over = || arguments.budget.is_some_and(|budget| watch.elapsed() >= budget);
-    let is_enough = || is_over() || found.lock().map_or(true, |found| found.len() >= arguments.violations);
+    let is_enough = || {
+        let is_late = arguments.budget.is_some_and(|budget| watch.elapsed() >= budget);
+        is_late || found.lock().map_or(true, |found| found.len() >= arguments.violations)
+    };
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads.max(1) {
             scope.spawn(|| {
@@ -202,4 +212,42 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
         add_to_totals(&line);
     }
     Ok(if violations == 0 { Outcome::Held } else { Outcome::Broke })
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_format_spec::frame::Kind;
+
+    use super::*;
+
+    #[test]
+    fn the_reference_store_has_every_structure_and_every_byte_of_it_is_known() {
+        let ground = Ground::of(3).expect("a store");
+        let mut seen = Vec::new();
+        for (name, regions) in &ground.map.regions {
+            let mut at = 0;
+            for region in regions {
+                assert_eq!(region.range.start, at, "{name}");
+                at = region.range.end;
+                seen.push(region.what);
+            }
+            assert_eq!(Some(at), ground.reference.image.len(name), "{name}");
+        }
+        let kinds = [Kind::Chunk, Kind::Page, Kind::Commit, Kind::Mark, Kind::Seal, Kind::Footer, Kind::Padding];
+        for kind in kinds {
+            assert!(seen.contains(&What::Frame(kind)), "{kind:?}");
+        }
+        for what in [What::Superblock, What::Header, What::Manifest, What::Zeros, What::Spare] {
+            assert!(seen.contains(&what), "{what:?}");
+        }
+    }
+
+    #[test]
+    fn a_lie_about_what_was_put_is_noticed() {
+        let mut ground = Ground::of(3).expect("a store");
+        let damage = Damage::Lost(holdfast::disk::Name::new("reserve-1025").expect("flat"));
+        assert!(ground.judge(&damage, true).expect("changes").is_ok());
+        ground.reference.stored[4].bytes = vec![0; ground.reference.stored[4].bytes.len()].into();
+        assert!(ground.judge(&damage, true).expect("changes").is_err_and(|what| what.contains("WRONG BYTES")));
+    }
 }

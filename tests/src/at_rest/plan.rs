@@ -48,11 +48,9 @@ pub fn plan(reference: &Reference, map: &Map, extent: Extent) -> Vec<Damage> {
     plan
 }
 
-/// Whether one of the bits that are not all taken is: of every `fraction` neighbours one, and another one for each seed, so that as
-/// many seeds take them all.
+/// Whether one of the bits that are not all taken is: of every `fraction` neighbours one.
 fn is_taken(bit: u64, seed: u64, fraction: u64) -> bool {
-    let chosen = Random::of(bit / fraction, &[5]).next_u64().wrapping_add(seed) % fraction;
-    bit % fraction == chosen
+    bit % fraction == Random::of(seed, &[5, bit / fraction]).below(fraction)
 }
 
 fn flips(seed: u64, map: &Map, extent: Extent, plan: &mut Vec<Damage>) {

@@ -1,7 +1,5 @@
 //! The store that is damaged: small, so that every bit of it can be, and with every structure and record type that a put can make.
 
-use std::fmt::Write as _;
-
 use std::sync::Arc;
 
 use holdfast::{
@@ -23,9 +21,9 @@ use crate::{
     random::Random,
 };
 
-/// Log segments that stay small, so that several fill, and chunks of which a long stream has a dozen.
+/// Log segments that stay small, so that several fill, and chunks of which a long stream has a handful.
 const SMALL: Options = Options {
-    chunks: ChunkParams { min: 512, avg: 2048, max: 4096, single_max: 1024 },
+    chunks: ChunkParams { min: 1024, avg: 4096, max: 8192, single_max: 1024 },
     log_segment_max: 2 * OPTIONS.log_segment_first,
     ..OPTIONS
 };
@@ -128,12 +126,12 @@ impl Maker {
 
     /// Numbers in words: it compresses, and no two places of it are alike.
     fn text(&mut self, len: usize) -> Arc<[u8]> {
-        let mut text = String::new();
+        let mut text = Vec::new();
         while text.len() < len {
-            let _ = write!(text, "the number {} follows; ", self.random.below(1 << 20));
+            text.extend_from_slice(format!("the number {} follows; ", self.random.below(1 << 20)).as_bytes());
         }
         text.truncate(len);
-        text.into_bytes().into()
+        text.into()
     }
 
     fn step(&mut self, store: &Store, step: Step) -> Result<(), String> {

@@ -1,23 +1,35 @@
-//! The structures of the format as fuzz inputs: where a checksum stands in each, and how to make it right.
+//! The structures of the format as hostile inputs: where a checksum stands in each, and how to make it right.
 //!
-//! Without right checksums a fuzzer never gets behind the first check.
+//! Without right checksums no input gets behind the first check.
 
 use holdfast_format_spec::{Id16, frame::Rules, limits, segment::Lane};
 
 /// A structure that has a decoder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Structure {
+    /// A copy of the superblock.
     Superblock,
+    /// A manifest.
     Manifest,
+    /// A copy of a segment's header.
     SegmentHeader,
+    /// A frame.
     Frame,
+    /// Payload of a commit.
     Commit,
+    /// Payload of a seal.
     Seal,
+    /// Payload of a footer frame.
     Footer,
+    /// Payload of a recipe page.
     Page,
+    /// A short value of the catalog, behind its key where the two readers are compared.
     Value,
+    /// An artifact record.
     Artifact,
+    /// An upload record.
     Upload,
+    /// Three bytes of decoded length, and a zstd frame.
     Zstd,
 }
 
@@ -38,8 +50,14 @@ impl Structure {
         Self::Zstd,
     ];
 
-    /// Name of its target.
-    pub fn target(self) -> &'static str {
+    /// Its place among all.
+    pub fn index(self) -> u8 {
+        let index = Self::ALL.iter().position(|other| *other == self).expect("all are listed");
+        u8::try_from(index).expect("a dozen")
+    }
+
+    /// Name of its fuzz target.
+    pub const fn target(self) -> &'static str {
         match self {
             Self::Superblock => "superblock",
             Self::Manifest => "manifest",
@@ -57,21 +75,26 @@ impl Structure {
     }
 }
 
+/// Bit of the mode byte: checksums are made right.
+pub const RIGHT: u8 = 1;
+
 /// Uuid and epoch of the frames of a single-frame input.
 pub const UUID: Id16 = [0x11; 16];
 /// Its epoch.
 pub const EPOCH: Id16 = [0x22; 16];
 /// Where it stands.
 pub const OFFSET: u64 = limits::FRAMES_START;
+/// Keyspaces of short values, as the mode byte chooses them.
+pub const KEYSPACES: [u8; 9] = [1, 2, 10, 11, 12, 16, 17, 20, 21];
 /// Where a seal or footer payload stands.
 pub const BASE: u64 = 64 * 1024 + 64;
 
 /// What such frames are checked against.
-pub fn rules() -> Rules {
+pub const fn rules() -> Rules {
     Rules { uuid: UUID, epoch: EPOCH, lane: Lane::Log, chunk_max: limits::CHUNK }
 }
 
-/// The bytes of a structure from a fuzz input, whose first byte says (lowest bit) whether its checksums are made right; the other
+/// The bytes of a structure from an input, whose first byte says (lowest bit) whether its checksums are made right; the other
 /// bits are the caller's.
 pub fn prepare(structure: Structure, data: &[u8]) -> Option<(u8, Vec<u8>)> {
     let (mode, bytes) = data.split_first()?;
@@ -81,15 +104,15 @@ pub fn prepare(structure: Structure, data: &[u8]) -> Option<(u8, Vec<u8>)> {
         Structure::Frame if bytes.len() < 64 => bytes.resize(64, 0),
         _ => {}
     }
-    if mode & 1 == 1 {
+    if mode & RIGHT == RIGHT {
         make_right(structure, copy_of(*mode), &mut bytes);
     }
     Some((*mode, bytes))
 }
 
 /// The copy that the mode byte names.
-pub fn copy_of(mode: u8) -> u32 {
-    u32::from(mode >> 1 & 3)
+pub const fn copy_of(mode: u8) -> u32 {
+    (mode >> 1 & 3) as u32
 }
 
 fn make_right(structure: Structure, copy: u32, bytes: &mut Vec<u8>) {

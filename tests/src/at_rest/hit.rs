@@ -1,0 +1,88 @@
+//! What a damage has hit: which bytes, and which structures of the reference store.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use holdfast::disk::{Name, sim::Image};
+
+use super::{
+    damage::Reach,
+    map::{Map, Place, Region, What, meet},
+};
+
+/// What a damage has hit.
+pub(super) struct Hit<'m> {
+    /// How much it may concern.
+    pub(super) reach: Reach,
+    /// Bytes that differ, by file.
+    pub(super) differences: BTreeMap<Name, Vec<Range<u64>>>,
+    /// Touched regions whose damage must be named, by file.
+    pub(super) regions: BTreeMap<Name, Vec<&'m Region>>,
+}
+
+impl<'m> Hit<'m> {
+    /// What differences hit.
+    pub(super) fn of(map: &'m Map, image: &Image, reach: Reach, differences: BTreeMap<Name, Vec<Range<u64>>>) -> Self {
+        let mut regions = BTreeMap::new();
+        for (name, ranges) in &differences {
+            let cut_at = image.len(name);
+            let touched: Vec<&Region> = map
+                .touched(name, ranges)
+                .filter(|region| region.counts())
+                // Where a file may end early, only bytes that are there and wrong are damage.
+                .filter(|region| !is_cut(region, cut_at, ranges))
+                .collect();
+            if !touched.is_empty() {
+                regions.insert(name.clone(), touched);
+            }
+        }
+        Self { reach, differences, regions }
+    }
+
+    /// Whether a byte of a place differs.
+    pub(super) fn touches(&self, place: &Place) -> bool {
+        self.differences.get(&place.0).is_some_and(|ranges| ranges.iter().any(|range| meet(range, &place.1)))
+    }
+
+    /// Whether both copies of a segment's header are hit: then nobody finds its frames.
+    pub(super) fn beheads(&self, map: &Map, name: &Name) -> bool {
+        let Some(ranges) = self.differences.get(name) else { return false };
+        map.touched(name, ranges).filter(|region| region.what == What::Header).count() == 2
+    }
+
+    /// Copies of the superblock that are left.
+    pub(super) fn superblocks(&self) -> usize {
+        let hit = self.regions.get(&superblock()).map_or(0, Vec::len);
+        4 - hit
+    }
+
+    /// Whether too much of what was hit is not named.
+    pub(super) fn is_hidden(&self, unnamed: &[&Name]) -> bool {
+        match self.reach {
+            Reach::One => !unnamed.is_empty(),
+            Reach::Two => !self.regions.is_empty() && unnamed.len() == self.regions.len(),
+            Reach::Roots => false,
+        }
+    }
+
+    /// Whether a place is one that was hit, or near it.
+    pub(super) fn is_near(&self, file: &str, range: Range<u64>) -> bool {
+        let found = self.regions.iter().find(|(name, _)| name.as_str() == file);
+        found.is_some_and(|(_, regions)| {
+            let start = regions.iter().map(|region| region.range.start).min().unwrap_or(0);
+            let end = regions.iter().map(|region| region.range.end).max().unwrap_or(0);
+            // The end of a file that is longer than it should be is near too.
+            meet(&(start..end + 1), &range)
+        })
+    }
+}
+
+/// Whether a region of zeros, or a spare file, lost only its end.
+fn is_cut(region: &Region, len: Option<u64>, ranges: &[Range<u64>]) -> bool {
+    let may_end_early = matches!(region.what, What::Zeros | What::Spare);
+    let (true, Some(len)) = (may_end_early, len) else { return false };
+    ranges.iter().filter(|range| meet(range, &region.range)).all(|range| range.start >= len)
+}
+
+fn superblock() -> Name {
+    Name::new("superblock").expect("a flat name")
+}

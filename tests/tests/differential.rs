@@ -1,0 +1,51 @@
+//! The decoders of the engine and of the independent parser on the structures of generated stores, and on neighbours of them.
+
+use holdfast_tests::{
+    campaign::{guarded, keep_panics_quiet},
+    differential::{one, seeds, structure::RIGHT},
+    random::Random,
+};
+
+/// Generated stores.
+const STORES: u64 = 12;
+/// Neighbours of a structure.
+const NEIGHBOURS: u64 = 24;
+
+#[test]
+fn both_readers_accept_refuse_and_understand_the_same() {
+    keep_panics_quiet();
+    let mut count = 0;
+    for store in 0..STORES {
+        for (place, (structure, seed)) in (0_u64..).zip(seeds::of_store(store)) {
+            for neighbour in 0..NEIGHBOURS {
+                let input = changed(&seed, store, place, neighbour);
+                let result = guarded(|| {
+                    one(structure, &input);
+                    Ok(())
+                });
+                assert_eq!(result, Ok(()), "{structure:?} of store {store}, number {place}, neighbour {neighbour}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 10_000, "{count} inputs");
+}
+
+/// A few bytes changed, or the end cut off; the first neighbour is the structure itself.
+fn changed(seed: &[u8], store: u64, place: u64, neighbour: u64) -> Vec<u8> {
+    let mut random = Random::of(store, &[place, neighbour]);
+    let mut input = seed.to_vec();
+    if neighbour == 0 || input.len() < 3 {
+        return input;
+    }
+    for _ in 0..neighbour % 4 {
+        let byte = u8::try_from(random.below(256)).expect("a byte");
+        let at = 1 + random.index(input.len() - 1);
+        input[at] = *random.pick(&[0, 1, 255, byte]);
+    }
+    if neighbour % 8 == 7 {
+        input.truncate(1 + random.index(input.len() - 1));
+    }
+    input[0] |= RIGHT * u8::try_from(neighbour % 2).expect("0 or 1");
+    input
+}
