@@ -17,11 +17,11 @@ use crate::{
     ids::{ChunkId, Location, TenantNumber},
     ownership::references::{self, Changes, NewFrame, NewFrames},
     pins::Pin,
-    segment::window::Window,
+    segment::window::{Ahead, Window},
 };
 
 /// Where frames go. The location is final, or nothing yet if the frame is placed by the commit.
-pub(super) trait Lane {
+pub(super) trait Lane: Ahead {
     fn take(&mut self, draft: &FrameDraft<'_>) -> Result<Location>;
 }
 
@@ -166,7 +166,7 @@ impl<'a> Intake<'a> {
         }
         // Pinned before it is looked up: what is found stays.
         self.increment.pins.push(self.ingest.ground.pins.pin(piece.id));
-        match self.search(piece)? {
+        match self.search(piece, lane)? {
             Found::Same => {}
             Found::Nothing if self.take_unlooked(piece.id) => {}
             Found::Nothing => self.write(piece, None, lane)?,
@@ -178,13 +178,13 @@ impl<'a> Intake<'a> {
 
     /// A hit counts only when the bytes that stand there were read and compared. If they cannot be read, or are others, the
     /// stream's own take their place.
-    fn search(&mut self, piece: &Piece<'_>) -> Result<Found> {
+    fn search(&mut self, piece: &Piece<'_>, ahead: &mut dyn Ahead) -> Result<Found> {
         if self.under_way.iter().any(|known| known.contains_key(&piece.id)) {
             // Written from these very bytes a moment ago.
             return Ok(Found::Same);
         }
         let Some(value) = self.ingest.ground.published.read().chunk(piece.id)? else { return Ok(Found::Nothing) };
-        match self.stored.read(&self.ingest.ground.segments, &value) {
+        match self.stored.read(&self.ingest.ground.segments, &value, ahead) {
             Ok(stored) if stored == piece.raw => Ok(Found::Same),
             Ok(stored) if id_of(self.keys, piece.kind, stored) == piece.id => {
                 Err(Error::new(Kind::Corrupt, "two contents have one id"))

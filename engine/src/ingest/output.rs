@@ -15,7 +15,10 @@ use crate::{
     error::Result,
     format::{seal::FooterEntry, upload::Upload},
     ids::UploadId,
-    segment::writer::{BulkFile, BulkWriter, Out},
+    segment::{
+        window::Fetch,
+        writer::{BulkFile, BulkWriter, Out},
+    },
     sync::{Arc, AtomicU64, Ordering},
 };
 
@@ -29,6 +32,8 @@ pub(super) enum Job {
     Seal(Arc<BulkFile>, Vec<FooterEntry>, u64),
     /// Commits what was gathered since the last time, with the record as it is to stand.
     Progress(Upload, Box<Increment>),
+    /// Reads what the stream will compare next.
+    Fetch(Fetch),
     /// Takes back the writer whose buffers these were.
     PutBack(BulkWriter),
 }
@@ -40,6 +45,11 @@ pub(super) trait Jobs {
 
     /// Writes a buffer, or has it written; it is empty then.
     fn write(&mut self, file: &Arc<BulkFile>, buffer: &mut AlignedBuffer, at: u64) -> Result<()>;
+
+    /// True if jobs are done by a thread of their own.
+    fn is_apart(&self) -> bool {
+        false
+    }
 
     /// How many progress commits of the stream are durable.
     fn committed(&self) -> u64;
@@ -83,6 +93,10 @@ impl<'a> Output<'a> {
             return Ok(());
         }
         match job {
+            Job::Fetch(fetch) => {
+                fetch.run();
+                Ok(())
+            }
             Job::Write(file, bytes, at) => self.write(&file, &bytes, at),
             Job::Sync(file, end) => {
                 let synced = file.sync();

@@ -5,7 +5,16 @@ use super::{
     intake::Lane,
     output::{ByJobs, Job, Jobs},
 };
-use crate::{error::Result, format::frame::FrameDraft, ids::Location, segment::writer::BulkWriter, sync::thread};
+use crate::{
+    error::Result,
+    format::frame::FrameDraft,
+    ids::Location,
+    segment::{
+        window::{Ahead, Fetch},
+        writer::BulkWriter,
+    },
+    sync::thread,
+};
 
 /// Packs frames into the buffers of a leased segment; a full one is sealed and the next one begun.
 pub(super) struct Packer<'a, J: Jobs> {
@@ -38,6 +47,17 @@ impl<'a, J: Jobs> Packer<'a, J> {
     fn seal(&mut self, writer: BulkWriter) -> Result<()> {
         let (file, entries, at) = writer.close(&mut ByJobs(&mut self.jobs))?;
         self.jobs.ask(Job::Seal(file, entries, at))
+    }
+}
+
+impl<J: Jobs> Ahead for Packer<'_, J> {
+    fn is_apart(&self) -> bool {
+        self.jobs.is_apart()
+    }
+
+    fn fetch(&mut self, fetch: Fetch) {
+        // Without an answer the stream reads by itself.
+        let _ = self.jobs.ask(Job::Fetch(fetch));
     }
 }
 

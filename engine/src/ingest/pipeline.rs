@@ -91,12 +91,12 @@ struct Spare {
 struct Blocks {
     budget: Arc<Budget>,
     block_len: usize,
-    state: Mutex<Shelf>,
+    state: Mutex<Rack>,
     returned: Condvar,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct Rack {
     spares: Vec<Spare>,
     made: usize,
 }
@@ -104,34 +104,34 @@ struct Shelf {
 impl Blocks {
     /// Memory for a block. Waits for one of the stream's own when it has as many as it may.
     fn take(&self) -> Spare {
-        let mut shelf = self.state.lock();
+        let mut rack = self.state.lock();
         let grant = loop {
-            if let Some(spare) = shelf.spares.pop() {
+            if let Some(spare) = rack.spares.pop() {
                 return spare;
             }
-            if shelf.made < BLOCKS_FEW {
+            if rack.made < BLOCKS_FEW {
                 break None;
             }
-            if shelf.made < BLOCKS_MAX
+            if rack.made < BLOCKS_MAX
                 && let Some(grant) = self.budget.take(self.block_len as u64)
             {
                 break Some(grant);
             }
-            self.returned.wait(&mut shelf);
+            self.returned.wait(&mut rack);
         };
-        shelf.made += 1;
-        drop(shelf);
+        rack.made += 1;
+        drop(rack);
         Spare { bytes: vec![0; self.block_len], grant }
     }
 
     /// Keeps it, unless there is a spare one already: then the source is slower than the stages are, and others may have the memory.
     fn give(&self, spare: Spare) {
-        let mut shelf = self.state.lock();
-        if spare.grant.is_some() && !shelf.spares.is_empty() {
-            shelf.made -= 1;
+        let mut rack = self.state.lock();
+        if spare.grant.is_some() && !rack.spares.is_empty() {
+            rack.made -= 1;
             return;
         }
-        shelf.spares.push(spare);
+        rack.spares.push(spare);
         self.returned.notify_one();
     }
 }
@@ -186,6 +186,10 @@ impl Jobs for Sender {
         };
         let full = std::mem::replace(buffer, empty);
         self.ask(Job::Write(Arc::clone(file), full, at))
+    }
+
+    fn is_apart(&self) -> bool {
+        true
     }
 
     fn committed(&self) -> u64 {

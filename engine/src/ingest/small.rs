@@ -15,6 +15,7 @@ use crate::{
     error::Result,
     format::frame::{FrameDraft, FrameKind},
     ids::{ChunkId, Location},
+    segment::window::Ahead,
 };
 
 /// A frame that has no place yet.
@@ -49,6 +50,8 @@ impl Drafts {
         self.0.get(&id).map(|draft| stage.place(&draft.frame(id)))
     }
 }
+
+impl Ahead for Drafts {}
 
 impl Lane for Drafts {
     fn take(&mut self, draft: &FrameDraft<'_>) -> Result<Location> {

@@ -69,8 +69,7 @@ impl<'a> Cutter<'a> {
     /// bytes and where the chunks lie in them, one behind the other.
     pub(super) fn cut_block(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, Vec<Range<usize>>) {
         let mut chunks = Vec::new();
-        while self.ended || self.waiting().len() >= self.sight() {
-            let Some(chunk) = self.cut() else { break };
+        while let Some(chunk) = self.cut() {
             chunks.push(chunk);
         }
         let rest = self.waiting().len();
@@ -85,7 +84,7 @@ impl<'a> Cutter<'a> {
         if self.first { max.max(single_max + 1) } else { max }
     }
 
-    /// Takes the chunk at the front of what waits.
+    /// Takes the chunk at the front of what waits, if more bytes would not make it another one.
     fn cut(&mut self) -> Option<Range<usize>> {
         let waiting = self.waiting();
         let len = match waiting.len() {
@@ -93,6 +92,10 @@ impl<'a> Cutter<'a> {
             left if self.first && left <= self.params.single_max as usize => left,
             _ => chunker::cut(&self.params, waiting),
         };
+        // A cut before the end rests on the bytes before it alone; one at the end may be there for want of bytes.
+        if len == waiting.len() && !self.ended && len < self.sight() {
+            return None;
+        }
         self.first = false;
         let start = self.start;
         self.start += len;

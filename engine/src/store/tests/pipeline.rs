@@ -46,20 +46,20 @@ fn assert_reads(store: &Store, id: ArtifactId, bytes: &[u8]) {
 }
 
 /// Calls something when so many bytes were given, and goes on with what that says.
-struct At<'a> {
+struct Acting<'a> {
     bytes: &'a [u8],
     given: usize,
     at: usize,
     act: Option<Box<dyn FnOnce() -> io::Result<()> + 'a>>,
 }
 
-impl<'a> At<'a> {
+impl<'a> Acting<'a> {
     fn new(bytes: &'a [u8], at: usize, act: impl FnOnce() -> io::Result<()> + 'a) -> Self {
         Self { bytes, given: 0, at, act: Some(Box::new(act)) }
     }
 }
 
-impl io::Read for At<'_> {
+impl io::Read for Acting<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.given >= self.at
             && let Some(act) = self.act.take()
@@ -105,7 +105,7 @@ fn a_source_that_fails_in_the_middle_leaves_nothing_behind() {
     let (disk, _fault, store) = faulty();
     let bytes = noise(LEN, 2);
     for at in [5_000, 3 << 20, LEN] {
-        let mut source = At::new(&bytes, at, || Err(io::Error::other(Error::new(Kind::NotReady, "still written"))));
+        let mut source = Acting::new(&bytes, at, || Err(io::Error::other(Error::new(Kind::NotReady, "still written"))));
         assert_eq!(store.put(&put("cut"), &mut source).expect_err("the source fails").kind(), Kind::NotReady);
         assert_nothing_is_left(&store);
     }
@@ -120,7 +120,7 @@ fn a_source_that_panics_ends_every_thread_and_the_store_goes_on() {
     let (disk, _fault, store) = faulty();
     let bytes = noise(LEN, 3);
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        store.put(&put("cut"), &mut At::new(&bytes, 5 << 20, || panic!("a source that panics")))
+        store.put(&put("cut"), &mut Acting::new(&bytes, 5 << 20, || panic!("a source that panics")))
     }));
     assert!(panics.is_err());
     assert_eq!(budget(&store).left(), INGEST_MEMORY);
@@ -164,12 +164,12 @@ fn a_write_that_fails_poisons_the_store_and_ends_every_stream() {
             // This stream is in its middle, with all its stages busy, until the other one has failed.
             let waiting = scope.spawn(move || {
                 let wait = move || has_failed.recv().map_err(io::Error::other);
-                store.put(&put("waits"), &mut At::new(other, 5 << 20, wait)).map(drop)
+                store.put(&put("waits"), &mut Acting::new(other, 5 << 20, wait)).map(drop)
             });
             let failing = store
                 .put(
                     &put("fails"),
-                    &mut At::new(&bytes, 5 << 20, || {
+                    &mut Acting::new(&bytes, 5 << 20, || {
                         fault.arm(Plan::new(3, Fault::Errno(EIO)).sticky().class(class).files("segment-"));
                         Ok(())
                     }),
@@ -196,7 +196,7 @@ fn a_source_that_waits_holds_little_and_its_memory_serves_others() {
     let bytes = noise(LEN, 7);
     // A grant for the pipeline, and one block more.
     let few = 20 << 20;
-    let mut source = At::new(&bytes, 6 << 20, || {
+    let mut source = Acting::new(&bytes, 6 << 20, || {
         while budget(&store).left() < INGEST_MEMORY - few {
             std::thread::yield_now();
         }
