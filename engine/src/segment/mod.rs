@@ -15,9 +15,10 @@ pub mod reader;
 pub mod registry;
 pub mod scanner;
 pub mod seal;
+pub mod window;
 pub mod writer;
 
-pub use registry::Segments;
+pub use registry::{SegmentFile, Segments};
 
 /// Name of a segment.
 pub fn name(id: FileId) -> Name {
