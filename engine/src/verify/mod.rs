@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    budget::Budget,
     disk::{self, Disk, Lock, LockMode},
     error::{Error, Kind, Result},
     format::keyspace::Keyspace,
     ids::Location,
+    limits::INGEST_MEMORY,
     ownership::Door,
     read::Reader,
     recovery::{self, Problem, Rebuilt},
@@ -64,7 +66,8 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
     };
     let catalog = Arc::new(RwLock::new(std::mem::take(&mut rebuilt.catalog)));
     let door = Arc::new(Door::new(&rebuilt.superblock.secret, &rebuilt.manifest.tenants));
-    let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door));
+    let budget = Budget::new(INGEST_MEMORY);
+    let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door), budget);
     let mut report = VerifyReport { problems: std::mem::take(&mut rebuilt.report.problems), ..VerifyReport::default() };
     let mut run = Run {
         disk: &**disk,

@@ -181,7 +181,7 @@ impl Run<'_> {
 
     fn hash(&mut self, artifact: &Artifact) -> Result<()> {
         let mut sink = HashSink(Sha256Stream::default());
-        match self.reader.read(artifact, None, &mut sink) {
+        match self.reader.write_to(artifact, None, &mut sink) {
             Ok(()) if sink.0.finish() == artifact.sha256 => Ok(()),
             Ok(()) => {
                 self.inconsistent("a blob that has another SHA-256 than its artifact", Some(artifact.id));
