@@ -5,8 +5,6 @@
 
 use std::{io::Write, ops::Range};
 
-use bytes::Bytes;
-
 use crate::{
     budget::Budget,
     catalog::{Catalog, State},
@@ -27,6 +25,8 @@ mod run;
 mod tests;
 mod walk;
 
+pub use run::Piece;
+
 /// What is no longer than this is not worth two threads.
 const SHORT: u64 = 2 * READ_RUN as u64;
 
@@ -40,7 +40,7 @@ pub struct Reader {
 }
 
 /// Takes verified bytes in order.
-pub type Take<'a> = &'a mut dyn FnMut(Bytes) -> Result<()>;
+pub type Take<'a> = &'a mut dyn FnMut(Piece) -> Result<()>;
 
 /// A chunk or page that was read, whose bytes are those of its id.
 struct Fetched {
@@ -64,8 +64,8 @@ impl Reader {
 
     /// Writes an artifact's bytes, or a range of them, to the sink, as [`read`](Self::read) gives them.
     pub fn write_to(&self, artifact: &Artifact, range: Option<Range<u64>>, sink: &mut dyn Write) -> Result<()> {
-        self.read(artifact, range, &mut |bytes| {
-            sink.write_all(&bytes).map_err(|e| Error::outside(e, "write to the sink"))
+        self.read(artifact, range, &mut |piece| {
+            sink.write_all(&piece.bytes).map_err(|e| Error::outside(e, "write to the sink"))
         })
     }
 
@@ -85,6 +85,12 @@ impl Reader {
         let keys = self.door.keys(artifact.account.tenant)?;
         let read = if is_whole { self.whole(keys, root, take) } else { self.part(keys, root, range, take) };
         read.map_err(|e| e.of_artifact(artifact.id))
+    }
+
+    /// Gives out all of an artifact's bytes, each chunk verified before its own.
+    pub fn each(&self, artifact: &Artifact, take: Take<'_>) -> Result<()> {
+        let root = PageEntry { id: artifact.blob_root, len: artifact.size };
+        self.part(self.door.keys(artifact.account.tenant)?, root, 0..artifact.size, take)
     }
 
     /// Verified before the first byte leaves.

@@ -26,6 +26,11 @@ pub(super) struct Buffer {
     pool: Arc<Pool>,
 }
 
+/// Memory that a buffer of `len` bytes takes.
+pub(super) fn memory(len: u64) -> u64 {
+    if (SHORT as u64..=READ_RUN as u64).contains(&len) { READ_RUN as u64 } else { len }
+}
+
 impl Pool {
     /// A buffer of `len` bytes, whatever they are.
     pub(super) fn take(self: &Arc<Self>, len: usize) -> Result<Buffer> {

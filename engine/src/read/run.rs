@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{
     Reader,
-    pool::Buffer,
+    pool::{self, Buffer},
     walk::{Walk, Wanted},
 };
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     digest::TenantKeys,
     disk,
     error::{Error, Kind, Result},
-    format::frame::frame_len,
-    ids::{FileId, Location},
+    format::frame::{FrameHeader, frame_len},
+    ids::{ChunkId, FileId, Location},
     limits::{FRAME_LEN_MAX, READ_RUN},
     segment::registry::SegmentFile,
 };
@@ -32,6 +32,8 @@ pub(super) struct Run {
     at: u64,
     len: u64,
     raw: u64,
+    /// Bytes of `raw` that stand compressed, and take memory of their own.
+    unpacked: u64,
     pieces: Vec<Wanted>,
 }
 
@@ -39,9 +41,19 @@ pub(super) struct Run {
 #[derive(Default)]
 pub(super) struct Outcome {
     /// Verified bytes.
-    pub(super) pieces: Vec<Bytes>,
+    pub(super) pieces: Vec<Piece>,
     /// What stands behind them.
     pub(super) error: Option<Error>,
+}
+
+/// A chunk, or the part of it that was asked for.
+pub struct Piece {
+    /// Its id.
+    pub id: ChunkId,
+    /// Its bytes, which are those of its id.
+    pub bytes: Bytes,
+    /// Place and header of its frame; not given where a frame was read alone, behind damage or an error.
+    pub frame: Option<(Location, FrameHeader)>,
 }
 
 impl Outcome {
@@ -54,12 +66,12 @@ impl Run {
     fn new(first: Wanted) -> Self {
         let Location { segment, offset } = first.value.location;
         let (len, raw) = (frame_len(u64::from(first.value.stored)), u64::from(first.value.raw));
-        Self { segment, at: offset, len, raw, pieces: vec![first] }
+        Self { segment, at: offset, len, raw, unpacked: unpacked(&first), pieces: vec![first] }
     }
 
     /// Memory that it takes.
-    pub(super) const fn cost(&self) -> u64 {
-        self.len + self.raw
+    pub(super) fn cost(&self) -> u64 {
+        pool::memory(self.len) + self.unpacked
     }
 
     /// Takes one more chunk if it fits.
@@ -81,22 +93,33 @@ impl Run {
             return Some(wanted);
         }
         (self.len, self.raw) = (len, raw);
+        self.unpacked += unpacked(&wanted);
         self.pieces.push(wanted);
         None
     }
 
     /// The raw bytes of a chunk of the run, if its frame and its id are good.
-    fn chunk(&self, keys: &TenantKeys, segment: &SegmentFile, bytes: &Bytes, wanted: &Wanted) -> Option<Bytes> {
+    fn chunk(
+        &self,
+        keys: &TenantKeys,
+        segment: &SegmentFile,
+        bytes: &Bytes,
+        wanted: &Wanted,
+    ) -> Option<(FrameHeader, Bytes)> {
         let value = &wanted.value;
         let frame =
             bytes.get(index(value.location.offset - self.at)..)?.get(..index(frame_len(u64::from(value.stored))))?;
-        let payload = segment.payload(frame, value).ok()?;
+        let (header, payload) = segment.frame(frame, value).ok()?;
         let raw = match value.codec {
             Codec::Raw => bytes.slice_ref(payload),
             Codec::Zstd => Bytes::from(codec::decompress(payload, value.raw as usize)?),
         };
-        (wanted.entry.len == raw.len() as u64 && keys.chunk(&raw) == wanted.entry.id).then_some(raw)
+        (wanted.entry.len == raw.len() as u64 && keys.chunk(&raw) == wanted.entry.id).then_some((header, raw))
     }
+}
+
+fn unpacked(wanted: &Wanted) -> u64 {
+    if wanted.value.codec == Codec::Raw { 0 } else { u64::from(wanted.value.raw) }
 }
 
 /// Cuts a walk into runs.
@@ -146,7 +169,7 @@ impl Reader {
         outcome
     }
 
-    fn read_pieces(&self, keys: &TenantKeys, run: &Run, out: &mut Vec<Bytes>) -> Result<()> {
+    fn read_pieces(&self, keys: &TenantKeys, run: &Run, out: &mut Vec<Piece>) -> Result<()> {
         let segment = self.segments.file(run.segment)?;
         let buffer = match self.fill(run, &segment) {
             Ok(buffer) => buffer.map(Bytes::from_owner),
@@ -154,15 +177,16 @@ impl Reader {
             Err(e) if run.pieces.len() > 1 && e.kind() == Kind::Io => None,
             Err(e) => return Err(e),
         };
-        let mut last: Option<(Location, Bytes)> = None;
+        let mut last: Option<(Location, Chunk)> = None;
         for wanted in &run.pieces {
-            let raw = match last {
-                Some((location, raw)) if location == wanted.value.location => raw,
-                _ => self.piece(keys, run, &segment, buffer.as_ref(), wanted)?,
+            let location = wanted.value.location;
+            let (header, raw) = match last {
+                Some((place, chunk)) if place == location => chunk,
+                _ => self.chunk_of(keys, run, &segment, buffer.as_ref(), wanted)?,
             };
-            let part = index(wanted.part.start)..index(wanted.part.end);
-            out.push(raw.slice(part));
-            last = Some((wanted.value.location, raw));
+            let bytes = raw.slice(index(wanted.part.start)..index(wanted.part.end));
+            out.push(Piece { id: wanted.entry.id, bytes, frame: header.map(|header| (location, header)) });
+            last = Some((location, (header, raw)));
         }
         Ok(())
     }
@@ -181,17 +205,16 @@ impl Reader {
     }
 
     /// A chunk, from the run's bytes if they are good, else read alone.
-    fn piece(
+    fn chunk_of(
         &self,
         keys: &TenantKeys,
         run: &Run,
         segment: &SegmentFile,
         buffer: Option<&Bytes>,
         wanted: &Wanted,
-    ) -> Result<Bytes> {
-        let good = buffer.and_then(|buffer| run.chunk(keys, segment, buffer, wanted));
-        if let Some(raw) = good {
-            return Ok(raw);
+    ) -> Result<Chunk> {
+        if let Some((header, raw)) = buffer.and_then(|buffer| run.chunk(keys, segment, buffer, wanted)) {
+            return Ok((Some(header), raw));
         }
         let fetched = match buffer {
             // It was read once; it may have been moved or healed in between.
@@ -199,9 +222,12 @@ impl Reader {
             None => self.fetch(keys, wanted.entry.id)?,
         };
         wanted.check(&fetched)?;
-        Ok(Bytes::from(fetched.raw))
+        Ok((None, Bytes::from(fetched.raw)))
     }
 }
+
+/// Raw bytes of a chunk, with the header of its frame.
+type Chunk = (Option<FrameHeader>, Bytes);
 
 /// A length within a frame, which is at most 16 MiB, or within a run of them.
 fn index(n: u64) -> usize {

@@ -28,13 +28,13 @@ pub struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// The payload, as it stands, of a chunk or page whose frame is at the start of `bytes`; its checksum is good, its digest is the
-    /// caller's to check.
-    pub fn payload<'a>(&self, bytes: &'a [u8], chunk: &ChunkValue) -> Result<&'a [u8]> {
+    /// Header and payload, as it stands, of a chunk or page whose frame is `bytes`; its checksum is good, its digest is the caller's to
+    /// check.
+    pub fn frame<'a>(&self, bytes: &'a [u8], chunk: &ChunkValue) -> Result<(FrameHeader, &'a [u8])> {
         let (header, payload) =
             reader::check_known(bytes, &self.name, &self.salt, chunk.location.offset, chunk.stored)?;
         self.is_the_one(&header, chunk)?;
-        Ok(payload)
+        Ok((header, payload))
     }
 
     fn is_the_one(&self, header: &FrameHeader, chunk: &ChunkValue) -> Result<()> {

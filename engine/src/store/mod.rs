@@ -166,7 +166,7 @@ impl Store {
         take: &mut dyn FnMut(Bytes) -> Result<()>,
     ) -> Result<ArtifactInfo> {
         let (artifact, info) = self.readable(scope, id, get)?;
-        self.reader.read(&artifact, get.range.clone(), take)?;
+        self.reader.read(&artifact, get.range.clone(), &mut |piece| take(piece.bytes))?;
         Ok(info)
     }
 

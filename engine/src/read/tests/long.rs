@@ -207,7 +207,7 @@ fn pieces_may_be_kept_for_ever() {
     let long = Long::new(MEMORY[1]);
     let mut pieces = Vec::new();
     let read = long.reader.read(&artifact(long.root), None, &mut |piece| {
-        pieces.push(piece);
+        pieces.push(piece.bytes);
         Ok(())
     });
     read.expect("reads");
@@ -228,7 +228,7 @@ fn a_slow_caller_has_no_more_ahead_than_was_granted() {
         let read: u64 = calls.iter().filter(|call| call.method == "read_at").map(|call| call.len).sum();
         // What compresses well counts as it is decoded, and was read in fewer bytes.
         assert!(read <= given + READ_AHEAD + 4 * READ_RUN as u64, "{read} bytes read and {given} taken");
-        given += piece.len() as u64;
+        given += piece.bytes.len() as u64;
         Ok(())
     });
     read.expect("reads");
