@@ -94,7 +94,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &Session) -> Outcome {
 
 fn check(args: &VerifyArgs, session: &Session) -> Result<Checked, Error> {
     let mut progress = Progress::new("verify", 0);
-    let options = VerifyOptions { deep: args.deep, refs: args.refs };
+    let options = VerifyOptions { deep: args.deep, refs: args.refs, ..VerifyOptions::default() };
     let report = Store::verify(&session.world()?, &options, &mut |done, total| progress.set_of(done, total))?;
     Ok(Checked {
         ok: report.problems.is_empty(),

@@ -55,8 +55,8 @@ impl Store {
         let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
         let published = Arc::new(RwLock::new(catalog));
         let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
-        let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door));
         let budget = Budget::new(options.ingest_memory);
+        let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door), Arc::clone(&budget));
         let writing = match taken {
             None => None,
             Some((log, root)) => {

@@ -14,6 +14,7 @@ use crate::{
     segment,
 };
 
+mod deep;
 mod full;
 mod hostile;
 mod pipeline;
@@ -70,8 +71,8 @@ fn numbers(store: &Store) -> Vec<u64> {
 }
 
 fn verify_clean(disk: &SimDisk) {
-    let report =
-        Store::verify(&world(disk), &VerifyOptions { deep: true, refs: true }, &mut |_, _| {}).expect("verifies");
+    let report = Store::verify(&world(disk), &VerifyOptions { deep: true, refs: true, memory: 0 }, &mut |_, _| {})
+        .expect("verifies");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 

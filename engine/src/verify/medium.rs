@@ -35,15 +35,20 @@ struct Extent<'a> {
 impl Run<'_> {
     pub(super) fn files(&mut self) -> Result<()> {
         self.superblock()?;
-        let bulk = self.bulk_segments()?;
-        let ends = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end));
-        self.total = ends.fold(0, u64::saturating_add);
         self.log()?;
-        for (id, value) in bulk {
+        for (id, value) in self.bulk_segments()? {
             self.bulk(id, &value)?;
         }
         self.spare_files()?;
         self.unseen_chunks()
+    }
+
+    /// How much there is to do.
+    pub(super) fn count_bytes(&mut self) -> Result<()> {
+        let bulk = self.bulk_segments()?;
+        let ends = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end));
+        self.total = ends.fold(0, u64::saturating_add);
+        Ok(())
     }
 
     fn superblock(&mut self) -> Result<()> {
@@ -126,7 +131,12 @@ impl Run<'_> {
         let mut seal = None;
         let mut whole = true;
         while at < extent.end {
-            let Some((header, _)) = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= extent.end) else {
+            let known = self.read.remove(&Location { segment: extent.id, offset: at });
+            let header = match known {
+                Some(header) => Some(header),
+                None => scanner.header_at(at)?.map(|(header, _)| header),
+            };
+            let Some(header) = header.filter(|header| at + header.frame_len() <= extent.end) else {
                 whole = false;
                 // Damage of the log was named when it was walked; it is only noted here, for the artifacts that it hits.
                 self.damaged.insert(Location { segment: extent.id, offset: at }, "an invalid frame");
@@ -139,7 +149,7 @@ impl Run<'_> {
             match header.kind {
                 FrameKind::Chunk | FrameKind::Page => {
                     entries.push(FooterEntry::of(&header, at));
-                    self.content(extent, &header, at)?;
+                    self.content(extent, &header, at, known.is_some())?;
                 }
                 FrameKind::Footer | FrameKind::Seal | FrameKind::Padding => {
                     match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
@@ -166,7 +176,9 @@ impl Run<'_> {
                 }
                 FrameKind::Commit | FrameKind::Mark => {}
             }
-            self.did(header.frame_len());
+            if known.is_none() {
+                self.did(header.frame_len());
+            }
             at += header.frame_len();
         }
         if extent.sealed && whole {
@@ -195,13 +207,14 @@ impl Run<'_> {
     }
 
     /// A chunk or page frame: is it the one that the catalog names, and, when deep, are its bytes what its id says?
-    fn content(&mut self, extent: &Extent<'_>, header: &FrameHeader, at: u64) -> Result<()> {
+    /// `is_read`: they are.
+    fn content(&mut self, extent: &Extent<'_>, header: &FrameHeader, at: u64, is_read: bool) -> Result<()> {
         let location = Location { segment: extent.id, offset: at };
         let entry = self.catalog.read().chunk(header.chunk_id())?;
         if entry.is_some_and(|entry| entry.location == location && agrees(&entry, header)) {
             self.confirmed += 1;
         }
-        if !self.deep {
+        if !self.deep || is_read {
             return Ok(());
         }
         let what = match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {

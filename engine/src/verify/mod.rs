@@ -1,32 +1,47 @@
 //! Checking a store without changing it: files, frames, records, references.
 //!
 //! Plain: superblock, manifests, commit chain, frame headers, footers, recipes, indexes. Deep: every payload, every keyed id, and the SHA-256
-//! of every blob. References: a recount from artifacts, uploads and recipes. Nothing is mapped; memory is the catalog's, and one frame.
+//! of every blob. References: a recount from artifacts, uploads and recipes. Nothing is mapped; memory is the catalog's and a read ahead, and
+//! when deep a header a chunk.
+//!
+//! Deep reads each byte once: the blobs first, in their order, and then of the segments what no blob has.
 
 use std::collections::BTreeMap;
 
 use crate::{
+    budget::Budget,
     disk::{self, Disk, Lock, LockMode},
     error::{Error, Kind, Result},
-    format::keyspace::Keyspace,
-    ids::Location,
+    format::{frame::FrameHeader, keyspace::Keyspace},
+    ids::{ChunkId, Location, Sha256},
+    limits::INGEST_MEMORY,
     ownership::Door,
     read::Reader,
     recovery::{self, Problem, Rebuilt},
     sync::{Arc, RwLock},
 };
 
+mod blobs;
 mod medium;
 mod records;
 mod references;
 
 /// What is checked besides the structure.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct VerifyOptions {
     /// Every payload and every blob's SHA-256.
     pub deep: bool,
     /// A recount of references.
     pub refs: bool,
+    /// Memory for reading ahead, in bytes; without it all is read on the calling thread.
+    pub memory: u64,
+}
+
+impl Default for VerifyOptions {
+    /// The structure alone.
+    fn default() -> Self {
+        Self { deep: false, refs: false, memory: INGEST_MEMORY }
+    }
 }
 
 /// What was looked at and what is wrong.
@@ -64,7 +79,8 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
     };
     let catalog = Arc::new(RwLock::new(std::mem::take(&mut rebuilt.catalog)));
     let door = Arc::new(Door::new(&rebuilt.superblock.secret, &rebuilt.manifest.tenants));
-    let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door));
+    let budget = Budget::new(options.memory);
+    let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door), budget);
     let mut report = VerifyReport { problems: std::mem::take(&mut rebuilt.report.problems), ..VerifyReport::default() };
     let mut run = Run {
         disk: &**disk,
@@ -76,9 +92,15 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
         report: &mut report,
         progress,
         total: 0,
+        sums: BTreeMap::new(),
+        read: BTreeMap::new(),
         confirmed: 0,
         damaged: BTreeMap::new(),
     };
+    run.count_bytes()?;
+    if options.deep {
+        run.blobs()?;
+    }
     run.files()?;
     run.records()?;
     if options.refs {
@@ -102,6 +124,10 @@ struct Run<'a> {
     report: &'a mut VerifyReport,
     progress: Progress<'a>,
     total: u64,
+    /// SHA-256 of blobs that were read, by root.
+    sums: BTreeMap<ChunkId, Sha256>,
+    /// Frames whose payload was checked when a blob was read, and that the walk over the segments has not met yet.
+    read: BTreeMap<Location, FrameHeader>,
     /// Chunk entries whose frame was seen at their place.
     confirmed: u64,
     /// Frames that are damaged, with what is wrong.

@@ -191,7 +191,7 @@ impl Judge<'_> {
     /// A deep verification must name the damage in each file that was hit, and every artifact that cannot be read.
     fn verify(&self, hit: &Hit<'_>, image: &Image, readings: Option<&[Reading]>) -> Result<(), String> {
         let machine = Reference::machine(image);
-        let options = VerifyOptions { deep: true, refs: true };
+        let options = VerifyOptions { deep: true, refs: true, memory: 0 };
         let report = match Store::verify(&machine.world, &options, &mut |_, _| {}) {
             Ok(report) => report,
             // There is nothing to verify where there is no store at all.
