@@ -85,6 +85,8 @@ pub struct Log {
     /// Lengths of the first and of the longest log segments.
     lens: (u64, u64),
     buffer: Vec<u8>,
+    /// The open is over. Until then no file is begun: it would be destroyed as one that nothing names.
+    settled: bool,
 }
 
 /// Room that a group may take at most.
@@ -127,6 +129,7 @@ impl Log {
             content_bytes,
             lens: (options.log_segment_first, options.log_segment_max),
             buffer: Vec::new(),
+            settled: false,
             ground,
             tail,
         }
@@ -313,11 +316,15 @@ impl Log {
 
     /// How far the next files should be by now; `None` if nothing is missing.
     pub fn readiness(&self) -> Option<Readiness> {
+        if !self.settled {
+            return None;
+        }
         self.spare.readiness(self.next_capacity(), self.tail.offset, self.tail.capacity)
     }
 
-    /// All that is otherwise done in steps behind the groups, in one go: for when nobody waits.
+    /// All that is otherwise done in steps behind the groups, in one go: for when nobody waits. The steps begin behind it.
     pub fn settle(&mut self) -> Result<()> {
+        self.settled = true;
         let refilled = self.spare.replenish(self.next_capacity());
         // Whatever became of the next segment, the superblock must not lag behind two of them.
         self.do_chores()?;
