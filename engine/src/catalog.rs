@@ -12,9 +12,10 @@ use crate::{
         Bad, Decoded,
         artifact::Artifact,
         commit::Edit,
+        frame::FrameKind,
         keyspace::{AccountRef, Keyspace, blob_key, chunk_key, key_holds, upload_key},
         upload::Upload,
-        value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue},
+        value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue, TenantValue},
     },
     ids::{ArtifactId, BlobKey, ChunkId, UploadId},
 };
@@ -84,6 +85,43 @@ pub struct Usage {
     pub live_bytes: u64,
 }
 
+impl Usage {
+    /// An artifact of this size.
+    fn artifact(size: u64) -> Self {
+        Self { artifacts: 1, logical_bytes: size, ..Self::default() }
+    }
+
+    /// A chunk or page; nothing while nobody has it.
+    fn chunk(chunk: &ChunkValue) -> Self {
+        if chunk.references == 0 {
+            return Self::default();
+        }
+        let is_chunk = u64::from(chunk.kind == FrameKind::Chunk);
+        Self {
+            chunks: is_chunk,
+            unique_bytes: is_chunk * u64::from(chunk.raw),
+            live_bytes: chunk.frame_len(),
+            ..Self::default()
+        }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.artifacts += other.artifacts;
+        self.logical_bytes = self.logical_bytes.saturating_add(other.logical_bytes);
+        self.chunks += other.chunks;
+        self.unique_bytes += other.unique_bytes;
+        self.live_bytes += other.live_bytes;
+    }
+
+    const fn remove(&mut self, other: Self) {
+        self.artifacts -= other.artifacts;
+        self.logical_bytes = self.logical_bytes.saturating_sub(other.logical_bytes);
+        self.chunks -= other.chunks;
+        self.unique_bytes -= other.unique_bytes;
+        self.live_bytes -= other.live_bytes;
+    }
+}
+
 type Space = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// The catalog.
@@ -102,50 +140,23 @@ impl State for Catalog {
 impl Catalog {
     /// Applies an edit that is durable.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        if !key_holds(edit.keyspace, &edit.key) {
-            return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
-        }
-        check_value(edit)?;
-        let space = self.spaces.entry(edit.keyspace).or_default();
-        let old = match &edit.value {
-            Some(value) => space.insert(edit.key.as_slice().into(), value.as_slice().into()),
-            None => space.remove(edit.key.as_slice()),
-        };
-        self.account(edit.keyspace, old.as_deref(), edit.value.as_deref())
+        self.take(edit.clone())
     }
 
-    /// Keeps the sums: what an old value added goes, what the new one adds comes.
-    fn account(&mut self, keyspace: Keyspace, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<()> {
-        match keyspace {
-            Keyspace::Artifact => {
-                let size = |bytes: &[u8]| Artifact::decode(bytes).map(|a| a.size).map_err(bad_value);
-                if let Some(old) = old {
-                    self.usage.artifacts -= 1;
-                    self.usage.logical_bytes = self.usage.logical_bytes.saturating_sub(size(old)?);
-                }
-                if let Some(new) = new {
-                    self.usage.artifacts += 1;
-                    self.usage.logical_bytes = self.usage.logical_bytes.saturating_add(size(new)?);
-                }
-            }
-            Keyspace::Chunk => {
-                let live = |bytes: &[u8]| ChunkValue::decode(bytes).map_err(bad_value);
-                if let Some(chunk) = old.map(live).transpose()?.filter(|c| c.references > 0) {
-                    let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
-                    self.usage.chunks -= is_chunk;
-                    self.usage.unique_bytes -= is_chunk * u64::from(chunk.raw);
-                    self.usage.live_bytes -= chunk.frame_len();
-                }
-                if let Some(chunk) = new.map(live).transpose()?.filter(|c| c.references > 0) {
-                    let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
-                    self.usage.chunks += is_chunk;
-                    self.usage.unique_bytes += is_chunk * u64::from(chunk.raw);
-                    self.usage.live_bytes += chunk.frame_len();
-                }
-            }
-            _ => {}
+    /// The same, with the edit's own bytes.
+    pub fn take(&mut self, edit: Edit) -> Result<()> {
+        let Edit { keyspace, key, value } = edit;
+        if !key_holds(keyspace, &key) {
+            return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
         }
-        Ok(())
+        let comes = value.as_deref().map_or(Ok(Usage::default()), |value| weigh(keyspace, &key, value))?;
+        let space = self.spaces.entry(keyspace).or_default();
+        let old = match value {
+            Some(value) => space.insert(key.into(), value.into()),
+            None => space.remove(key.as_slice()),
+        };
+        self.usage.add(comes);
+        old.map_or(Ok(()), |old| old_weight(keyspace, &old).map(|goes| self.usage.remove(goes)))
     }
 
     /// The sums.
@@ -174,25 +185,35 @@ impl Catalog {
     }
 }
 
-/// Refuses a value that does not decode, before it is believed.
-fn check_value(edit: &Edit) -> Result<()> {
-    let Some(value) = &edit.value else { return Ok(()) };
-    let checked = match edit.keyspace {
-        Keyspace::Tenant => crate::format::value::TenantValue::decode(value).map(drop),
-        Keyspace::Account => AccountValue::decode(value).map(drop),
-        Keyspace::Upload => Upload::decode(value).map(drop),
+/// What a value adds to the sums. One that does not decode is refused before it is believed.
+fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
+    let nothing = Usage::default();
+    let weighed = match keyspace {
+        Keyspace::Tenant => TenantValue::decode(value).map(|_| nothing),
+        Keyspace::Account => AccountValue::decode(value).map(|_| nothing),
+        Keyspace::Upload => Upload::decode(value).map(|_| nothing),
         Keyspace::Artifact => match Artifact::decode(value) {
-            Ok(artifact) if artifact.account.artifact_key(artifact.id) == edit.key => Ok(()),
+            Ok(artifact) if artifact.account.artifact_key(artifact.id) == key => Ok(Usage::artifact(artifact.size)),
             Ok(_) => Err(Bad::damaged("an artifact under another key than its own")),
             Err(bad) => Err(bad),
         },
-        Keyspace::Blob => BlobValue::decode(value).map(drop),
-        Keyspace::Chunk => ChunkValue::decode(value).map(drop),
-        Keyspace::Op => OpValue::decode(value).map(drop),
-        Keyspace::Segment => SegmentValue::decode(value).map(drop),
-        Keyspace::ByOwner if value.len() == 16 => Ok(()),
-        Keyspace::Due | Keyspace::Zero if value.is_empty() => Ok(()),
+        Keyspace::Blob => BlobValue::decode(value).map(|_| nothing),
+        Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
+        Keyspace::Op => OpValue::decode(value).map(|_| nothing),
+        Keyspace::Segment => SegmentValue::decode(value).map(|_| nothing),
+        Keyspace::ByOwner if value.len() == 16 => Ok(nothing),
+        Keyspace::Due | Keyspace::Zero if value.is_empty() => Ok(nothing),
         Keyspace::ByOwner | Keyspace::Due | Keyspace::Zero => Err(Bad::damaged("index value")),
     };
-    checked.map_err(bad_value)
+    weighed.map_err(bad_value)
+}
+
+/// What a value that was there added to the sums.
+fn old_weight(keyspace: Keyspace, value: &[u8]) -> Result<Usage> {
+    match keyspace {
+        Keyspace::Artifact => Artifact::decode(value).map(|artifact| Usage::artifact(artifact.size)),
+        Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
+        _ => Ok(Usage::default()),
+    }
+    .map_err(bad_value)
 }
