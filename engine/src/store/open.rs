@@ -38,6 +38,10 @@ impl Store {
             OpenMode::Write => LockMode::Exclusive,
             OpenMode::Read => LockMode::Shared,
         };
+        if options.mode == OpenMode::Write {
+            // Looked at before it is locked: a directory that is no store must not get a `LOCK`.
+            init::check_is_store(&*world.disk)?;
+        }
         let lock = recovery::lock(&*world.disk, mode, &options.holder)?;
         Self::open_locked(world, options, lock)
     }
