@@ -5,6 +5,7 @@
 mod damage;
 mod get;
 mod inspect;
+mod lock;
 mod put;
 mod root;
 mod shapes;

@@ -6,7 +6,7 @@ use crate::{
     canary::{self, Canary},
     clock::Clock,
     digest::{ScopeKind, StoreKeys, chain_next, chain_root},
-    disk::{self, Disk, OpenOptions},
+    disk::{self, Disk, LockMode, OpenOptions},
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
     format::{
@@ -47,6 +47,19 @@ pub fn read_superblock(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
     match superblock::read(disk) {
         Err(e) if e.kind() == Kind::Corrupt && matches!(look(disk)?, Found::Unfinished) => Ok(None),
         result => result,
+    }
+}
+
+/// Refuses a directory that has no superblock, and writes nothing. Damage of one that is there is told by the open, under the lock.
+pub fn check_is_store(disk: &dyn Disk) -> Result<()> {
+    match superblock::read(disk) {
+        Ok(None) => {
+            // It may be about to have one: then whoever makes it is named.
+            let _lock = super::lock(disk, LockMode::Shared, "")?;
+            Err(no_superblock(disk))
+        }
+        Err(e) if e.kind() != Kind::Corrupt => Err(e),
+        _ => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ mod rebuild;
 
 use crate::{
     catalog::Catalog,
-    disk::Disk,
+    disk::{self, Disk, Lock, LockGuard, LockMode},
     error::{Error, Kind, Result},
     format::{manifest::Manifest, superblock::Superblock},
     ids::{ArtifactId, Time},
@@ -105,6 +105,20 @@ pub struct Rebuilt {
     pub found: Found,
     /// What is wrong.
     pub report: OpenReport,
+}
+
+/// Takes the store's lock, which is held until the answer is dropped. `LOCKED`: somebody has it, who is named as far as is known.
+pub fn lock(disk: &dyn Disk, mode: LockMode, holder: &str) -> Result<Box<dyn LockGuard>> {
+    let by = match disk::retry(|| disk.lock(mode, holder)).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
+        Lock::Held(guard) => return Ok(guard),
+        Lock::Busy(by) => by,
+    };
+    let who = match (by.as_str(), mode) {
+        ("", LockMode::Exclusive) => "other processes, which left no name (readers never do)",
+        ("", LockMode::Shared) => "a writer that left no name",
+        (by, _) => by,
+    };
+    Err(Error::new(Kind::Locked, format!("the store is in use by {who}")))
 }
 
 /// Reads everything, writes nothing. O(length of the log).

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     budget::Budget,
-    disk::{self, Disk, Lock, LockMode},
-    error::{Error, Kind, Result},
+    disk::{Disk, LockMode},
+    error::{Kind, Result},
     format::{frame::FrameHeader, keyspace::Keyspace},
     ids::{ChunkId, Location, Sha256},
     limits::INGEST_MEMORY,
@@ -65,11 +65,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 /// Verifies the store on a disk, under a shared lock. `LOCKED`: a writer has it. Damage is in the report, also where the store could
 /// not be opened.
 pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<'_>) -> Result<VerifyReport> {
-    let locked = disk::retry(|| disk.lock(LockMode::Shared, "verify"));
-    let _lock = match locked.map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
-        Lock::Held(guard) => guard,
-        Lock::Busy(by) => return Err(Error::new(Kind::Locked, format!("the store is in use by {by}"))),
-    };
+    let _lock = recovery::lock(&**disk, LockMode::Shared, "verify")?;
     let mut rebuilt = match recovery::rebuild(disk) {
         Ok(rebuilt) => rebuilt,
         Err(e) if e.kind() == Kind::Corrupt => {
