@@ -2,6 +2,7 @@
 //!
 //! `docs/ARCHITECTURE.md` gives the floors; `format-spec/FORMAT.md` the bytes.
 
+pub mod budget;
 pub mod canary;
 pub mod catalog;
 pub mod checksum;

@@ -54,6 +54,8 @@ pub const SMALL_STREAM_MAX: usize = 1 << 20;
 pub const PROGRESS_BYTES: u64 = 16 << 20;
 /// A whole read up to this is verified before its first byte leaves.
 pub const WHOLE_READ_MAX: u64 = 16 << 20;
+/// Memory for all streams of a store that are pipelined at a time, in and out; an option of the open.
+pub const INGEST_MEMORY: u64 = 256 << 20;
 /// A write of a bulk segment.
 pub const BULK_WRITE: usize = 1 << 20;
 /// Name of an artifact, bytes of UTF-8.

@@ -2,7 +2,10 @@
 
 use holdfast_tests::{
     campaign::{guarded, keep_panics_quiet},
-    differential::{one, seeds, structure::RIGHT},
+    differential::{
+        self, one, seeds,
+        structure::{RIGHT, Structure},
+    },
     random::Random,
 };
 
@@ -48,4 +51,15 @@ fn changed(seed: &[u8], store: u64, place: u64, neighbour: u64) -> Vec<u8> {
     }
     input[0] |= RIGHT * u8::try_from(neighbour % 2).expect("0 or 1");
     input
+}
+
+/// Inputs on which the two readers once differed, as the fuzz target `differential` takes them.
+#[test]
+fn what_fuzzing_found_stays_found() {
+    // A resumable upload record without a state of SHA-256.
+    let mut resumable = vec![0; 70];
+    resumable[0] = Structure::Upload.index();
+    resumable[2] = 1;
+    resumable[6] = 1;
+    differential::run(&resumable);
 }

@@ -6,6 +6,7 @@
 use std::io::Read;
 
 use crate::{
+    budget::Budget,
     catalog::Catalog,
     clock::Clock,
     codec::Compressor,
@@ -110,6 +111,8 @@ pub struct Ground {
     pub health: Arc<Health>,
     /// Keys.
     pub door: Arc<Door>,
+    /// Memory that long streams share.
+    pub budget: Arc<Budget>,
 }
 
 /// Where the lanes part. The defaults are the store's limits; tests make them small.

@@ -2,12 +2,13 @@
 
 use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
 use crate::{
+    budget::Budget,
     commit::Commit,
     disk::{self, Lock, LockGuard, LockMode},
     error::{Error, Kind, Result},
     health::Health,
     ids::StoreUuid,
-    ingest::{Ground, Ingest, Tuning},
+    ingest::{Ground, Ingest},
     ownership::Door,
     pins::Pins,
     read::Reader,
@@ -23,7 +24,8 @@ impl Store {
         let lock = lock(world, LockMode::Exclusive, "init")?;
         let uuid = init::init(&*world.disk, &*world.clock, &*world.entropy, options.options)?;
         // The first open prepares the next log segment and the reserve.
-        Self::open_locked(world.clone(), OpenMode::Write, Tuning::default(), lock)?.close()?;
+        let options = OpenOptions::new(OpenMode::Write, "init");
+        Self::open_locked(world.clone(), &options, lock)?.close()?;
         Ok(uuid)
     }
 
@@ -37,13 +39,13 @@ impl Store {
             OpenMode::Read => LockMode::Shared,
         };
         let lock = lock(&world, mode, &options.holder)?;
-        Self::open_locked(world, options.mode, options.tuning, lock)
+        Self::open_locked(world, options, lock)
     }
 
-    fn open_locked(world: World, mode: OpenMode, tuning: Tuning, lock: Box<dyn LockGuard>) -> Result<Self> {
+    fn open_locked(world: World, options: &OpenOptions, lock: Box<dyn LockGuard>) -> Result<Self> {
         let mut rebuilt = recovery::rebuild(&world.disk)?;
         let health = Arc::new(Health::default());
-        let taken = match mode {
+        let taken = match options.mode {
             OpenMode::Write => recovery::adopt::take_over(&world.disk, &world.entropy, &health, &mut rebuilt)?,
             OpenMode::Read => {
                 health.make_read_only();
@@ -54,6 +56,7 @@ impl Store {
         let published = Arc::new(RwLock::new(catalog));
         let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
         let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door));
+        let budget = Budget::new(options.ingest_memory);
         let writing = match taken {
             None => None,
             Some((log, root)) => {
@@ -76,8 +79,9 @@ impl Store {
                     root,
                     health: Arc::clone(&health),
                     door: Arc::clone(&door),
+                    budget: Arc::clone(&budget),
                 };
-                let ingest = Ingest::new(ground, tuning);
+                let ingest = Ingest::new(ground, options.tuning);
                 Some(Writing { commit, ingest })
             }
         };

@@ -68,7 +68,7 @@ impl Upload {
         let declared = f.u64("declared size")?;
         let expires_at = f.u64("expires_at")?;
         let state_len = f.u16("length of the SHA-256 state")?;
-        f.check(state_len <= 256 && (resumable || state_len == 0), Error::Bound)?;
+        f.check(state_len <= 256 && resumable == (state_len > 0), Error::Bound)?;
         let levels = f.u8("level count")?;
         f.check(levels <= limits::PAGE_LEVEL + 1, Error::Bound)?;
         f.reserved(1)?;

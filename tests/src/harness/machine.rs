@@ -67,7 +67,8 @@ impl Machine {
 
     /// Opens the store.
     pub fn open_for(&self, mode: OpenMode) -> Result<Store> {
-        let options = OpenOptions { mode, holder: "campaign".to_owned(), tuning: TUNING };
+        // Without memory for pipelines every stream runs on the thread that called: a run is a function of its seed.
+        let options = OpenOptions { tuning: TUNING, ingest_memory: 0, ..OpenOptions::new(mode, "campaign") };
         Store::open(self.world.clone(), &options)
     }
 }

@@ -7,7 +7,7 @@ use crate::tree::{files, is_rust, text};
 
 const FLOORS: &[&[&str]] = &[
     &["ids", "limits", "sync"],
-    &["error", "stats", "canary"],
+    &["error", "stats", "canary", "budget"],
     &["digest", "checksum", "chunker", "codec", "clock", "entropy", "disk", "health"],
     &["format"],
     &["segment", "superblock", "manifest", "table", "ledger"],
