@@ -288,7 +288,11 @@ impl Drop for Target {
 
 /// A new directory, mode 0700, among the temporary ones.
 pub(crate) fn make_temporary_directory(name: &str) -> Result<PathBuf, Error> {
-    let path = std::env::temp_dir().join(format!("{name}-{:016x}", random_name()?));
+    make_directory(&std::env::temp_dir(), name)
+}
+
+fn make_directory(within: &Path, name: &str) -> Result<PathBuf, Error> {
+    let path = within.join(format!("{name}-{:016x}", random_name()?));
     match mkdirat(CWD, &path, Mode::RWXU) {
         Ok(()) => Ok(path),
         Err(errno) => Err(Error::io(errno.into(), shown(&path.to_string_lossy()), "make a temporary directory")),
@@ -309,9 +313,22 @@ impl Scratch {
         make_temporary_directory("holdfast-scratch").map(Self)
     }
 
+    /// Within another directory than that of temporary files.
+    pub(crate) fn within(directory: &Path, name: &str) -> Result<Self, Error> {
+        make_directory(directory, name).map(Self)
+    }
+
     /// A path in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
+    }
+
+    /// Removes a directory in it, with what it holds.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.path(name);
+        #[expect(clippy::disallowed_methods, reason = "a directory of the caller's side, and no store any more")]
+        let removed = std::fs::remove_dir_all(&path);
+        removed.map_err(|error| Error::io(error, shown(&path.to_string_lossy()), "remove"))
     }
 
     /// A new file in it.

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod commands;
 mod exit_code;
 mod files;
@@ -42,6 +43,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Inspect(args) => inspect::run(args, session),
         Command::Stats(args) => stats::run(args, session),
         Command::Quickstart(args) => quickstart::run(args, session),
+        Command::Bench(args) => commands::bench::run(args, session),
         Command::Completions(args) => completions::run(args, session),
         Command::Man(args) => man::run(args, session),
     }

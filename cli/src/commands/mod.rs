@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, its help, what it calls and what it prints.
 
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod get;
 pub(crate) mod init;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
     Quickstart(quickstart::QuickstartArgs),
+    Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make and damage files, as a user or a bad disk would")]
 
+mod bench;
 mod damage;
 mod get;
 mod inspect;

@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 11] =
-    ["init", "put", "get", "stat", "list", "verify", "inspect", "stats", "quickstart", "completions", "man"];
+const COMMANDS: [&str; 12] =
+    ["init", "put", "get", "stat", "list", "verify", "inspect", "stats", "quickstart", "bench", "completions", "man"];
 
 fn run(args: &[&str]) -> Ran {
     holdfast().args(args).output().expect("it starts").into()
@@ -41,7 +41,7 @@ fn every_example_of_a_help_is_understood() {
         for example in examples.lines().filter_map(|line| line.split_once("holdfast ").map(|(_, rest)| rest)) {
             let words: Vec<_> = example.split(" | ").next().expect("a first part").split_whitespace().collect();
             let words: Vec<_> = words.into_iter().take_while(|word| !word.starts_with('>')).collect();
-            if ["init", "quickstart"].contains(&words[0]) {
+            if ["init", "quickstart", "bench"].contains(&words[0]) {
                 continue;
             }
             let ran: Ran = holdfast()
@@ -82,6 +82,13 @@ fn arguments_that_do_not_fit_exit_with_2_as_text_and_as_json() {
         vec!["list", "--after", "x"],
         vec!["init", "--segment-size", "1"],
         vec!["init", "--segment-size", "12345"],
+        vec!["bench"],
+        vec!["bench", "wide"],
+        vec!["bench", "large", "--rows", "put,putt"],
+        vec!["bench", "large", "--size", "1K"],
+        vec!["bench", "large", "--seconds", "1"],
+        vec!["bench", "small", "--size", "1G"],
+        vec!["bench", "small", "--rounds", "0"],
         vec!["completions", "sh"],
         vec!["inspect"],
     ] {
