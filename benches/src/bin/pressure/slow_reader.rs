@@ -9,7 +9,7 @@ use std::{
 use holdfast_benches::Noise;
 
 /// Without any progress for so long the others are held up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How far the others are.
 #[derive(Default)]
