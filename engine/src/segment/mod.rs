@@ -55,7 +55,7 @@ pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<Heade
         match SegmentHeader::decode(&bytes, uuid, id, copy) {
             Ok(header) if read.header.is_none_or(|first| first == header) => read.header = Some(header),
             Ok(_) => read.damaged.push((offset, Bad::damaged("segment header copies differ"))),
-            Err(bad) if bad.newer => return Err(Error::new(Kind::Version, bad.what).at(name(id), offset)),
+            Err(bad) if bad.newer => return Err(Error::newer(bad.what).at(name(id), offset)),
             Err(bad) => read.damaged.push((offset, bad)),
         }
     }

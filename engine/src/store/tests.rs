@@ -17,6 +17,7 @@ use crate::{
 mod deep;
 mod full;
 mod hostile;
+mod missing;
 mod pipeline;
 
 const SMALL: Options = Options {
