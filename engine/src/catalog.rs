@@ -66,7 +66,7 @@ fn decode<T>(value: Option<Vec<u8>>, decode: impl Fn(&[u8]) -> Decoded<T>) -> Re
 
 /// A value that passed its frame's checksum and still does not decode: damage in memory, or a bug.
 fn bad_value(bad: Bad) -> Error {
-    Error::new(if bad.newer { Kind::Version } else { Kind::Corrupt }, bad.what)
+    if bad.newer { Error::newer(bad.what) } else { Error::new(Kind::Corrupt, bad.what) }
 }
 
 /// Sums over the entries, kept with every change.

@@ -97,7 +97,8 @@ impl Store {
         self.writing()?.ingest.put(put, source)
     }
 
-    /// One artifact's record.
+    /// One artifact's record. `NOT_FOUND`: there is none; where commits are lost it is `CORRUPT` instead, since it may have been in
+    /// one of them.
     pub fn stat(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<ArtifactInfo> {
         let artifact = self.record(&self.account(scope)?, id)?;
         self.info(scope, artifact)
@@ -176,6 +177,9 @@ impl Store {
     }
 
     fn writing(&self) -> Result<&Writing> {
+        if let Some(refusal) = self.report.refusal() {
+            return Err(refusal);
+        }
         self.health.check()?;
         self.writing.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "the store is open for reading"))
     }
@@ -186,7 +190,7 @@ impl Store {
 
     fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {
         let artifact = self.published.read().artifact(account, id)?;
-        artifact.ok_or_else(|| Error::new(Kind::NotFound, "no such artifact in this scope"))
+        artifact.ok_or_else(|| self.report.not_found("no such artifact in this scope"))
     }
 
     /// The later of engine time and wall clock: a clock that was set back revives nothing.

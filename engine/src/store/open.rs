@@ -62,7 +62,10 @@ impl Store {
         let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door));
         let budget = Budget::new(options.ingest_memory);
         let writing = match taken {
-            None => None,
+            None => {
+                report.strange_files = finish::stray(&*world.disk, &superblock, &published.read(), &segments)?.strange;
+                None
+            }
             Some((log, root)) => {
                 let commit =
                     Commit::new(log, Arc::clone(&published), hw, Arc::clone(&health), Arc::clone(&world.clock));

@@ -16,6 +16,7 @@ use crate::{
 
 mod full;
 mod hostile;
+mod missing;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },

@@ -81,12 +81,11 @@ impl Run<'_> {
             };
             self.frames(&extent)?;
             let is_newest = link.header.id == newest;
-            if link.seal.is_some() {
-                self.zeros(&extent.name, extent.file, extent.end)?;
-            } else if is_newest && rebuilt.superblock.clean.is_some() {
+            // A torn one was cut behind its last byte that is not zero.
+            if link.seal.is_some() || is_newest && rebuilt.superblock.clean.is_some() {
                 self.zeros(&extent.name, extent.file, extent.end)?;
                 if link.len < link.header.capacity {
-                    self.problem(&extent.name, link.len, "the newest log segment is shorter than it was made");
+                    self.problem(&extent.name, link.len, "a log segment is shorter than it was made");
                 }
             }
         }
@@ -254,7 +253,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Prepared segments and reserves hold only zeros.
+    /// Prepared segments and reserves hold only zeros. How long they are nothing says: a reserve gives its blocks away from the end.
     fn spare_files(&mut self) -> Result<()> {
         let superblock = &self.rebuilt.superblock;
         if superblock.clean.is_none() {

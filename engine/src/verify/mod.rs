@@ -3,7 +3,7 @@
 //! Plain: superblock, manifests, commit chain, frame headers, footers, recipes, indexes. Deep: every payload, every keyed id, and the SHA-256
 //! of every blob. References: a recount from artifacts, uploads and recipes. Nothing is mapped; memory is the catalog's, and one frame.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk::{Disk, LockMode},
@@ -12,7 +12,7 @@ use crate::{
     ids::Location,
     ownership::Door,
     read::Reader,
-    recovery::{self, Problem, Rebuilt},
+    recovery::{self, Problem, Rebuilt, finish},
     sync::{Arc, RwLock},
 };
 
@@ -36,12 +36,16 @@ pub struct VerifyReport {
     pub artifacts: u64,
     /// Blobs.
     pub blobs: u64,
-    /// Chunks and recipe pages in the catalog.
+    /// Referenced chunks, without recipe pages.
     pub chunks: u64,
     /// Bytes of frames that were checked.
     pub bytes: u64,
-    /// What is wrong; empty if nothing is.
+    /// What is wrong; empty if nothing is. No place is named twice for the same artifact.
     pub problems: Vec<Problem>,
+    /// Names that are not the store's. It leaves them alone.
+    pub strange_files: Vec<String>,
+    /// Files of the store that nothing names: the next open for writing destroys them, unless there is damage.
+    pub unnamed_files: Vec<String>,
 }
 
 /// Called with bytes done and bytes to do.
@@ -83,8 +87,28 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
     let catalog = catalog.read();
     report.artifacts = catalog.count(Keyspace::Artifact);
     report.blobs = catalog.count(Keyspace::Blob);
-    report.chunks = catalog.count(Keyspace::Chunk);
+    report.chunks = catalog.usage().chunks;
+    let stray = finish::stray(&**disk, &rebuilt.superblock, &catalog, &rebuilt.segments)?;
+    report.strange_files = stray.strange;
+    report.unnamed_files = stray.unnamed.iter().map(ToString::to_string).collect();
+    once_each(&mut report.problems);
     Ok(report)
+}
+
+/// Leaves one problem of each place and artifact: what finds the log and what walks its files may meet the same damage. Those without a
+/// place are told apart by what they are.
+fn once_each(problems: &mut Vec<Problem>) {
+    let mut seen = BTreeSet::new();
+    problems.retain(|problem| {
+        let what = problem.file.is_none().then(|| problem.what.clone());
+        seen.insert((
+            problem.kind.as_str(),
+            problem.file.clone(),
+            problem.offset,
+            problem.artifact.map(|id| id.0),
+            what,
+        ))
+    });
 }
 
 /// One verification.
