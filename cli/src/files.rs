@@ -21,10 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{
-    output::{invalid, shown},
-    progress::Progress,
-};
+use crate::{output::invalid, progress::Progress};
 
 /// Without NONBLOCK the open of a FIFO waits for its other end; without NOCTTY a terminal would become ours.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -43,7 +40,7 @@ impl Base {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, dir, flags, Mode::empty()) {
             Ok(fd) => Ok(Self::Root(fd)),
-            Err(error) => Err(Error::io(error.into(), shown(&dir.to_string_lossy()), "the root")),
+            Err(error) => Err(Error::io(error.into(), dir.to_string_lossy(), "the root")),
         }
     }
 
@@ -211,7 +208,7 @@ impl Target {
     }
 
     fn new(path: &Path, replace: bool) -> Result<Self, Error> {
-        let text = shown(&path.to_string_lossy());
+        let text = path.to_string_lossy();
         let name = match path.file_name() {
             Some(name) if !path.as_os_str().as_encoded_bytes().ends_with(b"/") => name,
             _ => return Err(invalid(format!("{text} does not name a file"))),
@@ -236,7 +233,7 @@ impl Target {
 
     /// Makes what was written durable and puts it in place.
     pub(crate) fn put_in_place(mut self) -> Result<(), Error> {
-        let text = shown(&self.name.to_string_lossy());
+        let text = self.name.to_string_lossy();
         let failed = |errno: Errno, what: &'static str| Error::io(errno.into(), &text, what);
         fsync(&self.file).map_err(|errno| failed(errno, "sync"))?;
         match self.rename() {
@@ -291,7 +288,7 @@ pub(crate) fn make_temporary_directory(name: &str) -> Result<PathBuf, Error> {
     let path = std::env::temp_dir().join(format!("{name}-{:016x}", random_name()?));
     match mkdirat(CWD, &path, Mode::RWXU) {
         Ok(()) => Ok(path),
-        Err(errno) => Err(Error::io(errno.into(), shown(&path.to_string_lossy()), "make a temporary directory")),
+        Err(errno) => Err(Error::io(errno.into(), path.to_string_lossy(), "make a temporary directory")),
     }
 }
 
@@ -319,7 +316,7 @@ impl Scratch {
         let path = self.path(name);
         #[expect(clippy::disallowed_methods, reason = "a file of the caller's side, not of the store")]
         let written = std::fs::write(&path, bytes);
-        written.map_err(|error| Error::io(error, shown(&path.to_string_lossy()), "write"))?;
+        written.map_err(|error| Error::io(error, path.to_string_lossy(), "write"))?;
         Ok(path)
     }
 }
@@ -339,7 +336,7 @@ pub(crate) fn same_bytes(one: &Path, other: &Path) -> Result<bool, Error> {
         let mut bytes = Vec::new();
         match file.read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
-            Err(error) => Err(Error::io(error, shown(&path.to_string_lossy()), "read")),
+            Err(error) => Err(Error::io(error, path.to_string_lossy(), "read")),
         }
     };
     Ok(all(one)? == all(other)?)

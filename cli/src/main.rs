@@ -13,7 +13,7 @@ mod record;
 mod session;
 mod values;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{Cli, Command, completions, get, init, inspect, list, man, put, quickstart, stat, stats, verify};
@@ -21,6 +21,9 @@ use exit_code::Outcome;
 use session::Session;
 
 fn main() -> ExitCode {
+    // By default the system ends a process that writes past its limit on the size of files. With any handler the write fails instead, and
+    // is told like a full disk. If it cannot be set, nothing else is lost.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     match Cli::try_parse() {
         Ok(cli) => {
             let session = Session::new(cli.store, cli.json);

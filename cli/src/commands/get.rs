@@ -42,7 +42,7 @@ pub(crate) struct GetArgs {
     /// Account that owns it
     #[arg(long, value_name = "A", default_value = "default")]
     pub(crate) account: String,
-    /// Bytes A to B, both included and counted from 0; `A-` for all from A
+    /// Bytes A to B, both included and counted from 0; `A-` for all from A. Size and SHA-256 that are printed are those of the whole artifact
     #[arg(long, value_name = "A-B", value_parser = byte_range)]
     pub(crate) range: Option<ByteRange>,
     /// Refuse before the first byte unless the artifact has this SHA-256
@@ -86,7 +86,7 @@ fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
     };
     let path = args.path.as_ref().map_or_else(|| info.name.clone(), |path| path.to_string_lossy().into_owned());
     let file = shown(&path);
-    read(args, store, &info, &mut target, |error| Error::io(error, &file, "write").into())?;
+    read(args, store, &info, &mut target, |error| Error::io(error, &path, "write").into())?;
     target.put_in_place()?;
     let got = Got { id: info.id.to_string(), size: info.size, sha256: info.sha256.to_string(), path };
     session.output.line(&got, format!("{}  {:>12}  {file}", got.id, got.size))

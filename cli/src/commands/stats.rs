@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
+    output::shown,
     session::Session,
 };
 
@@ -28,6 +29,12 @@ pub(crate) struct Figures {
     disk_bytes: u64,
     segments: u64,
     tables: u64,
+    /// Why the store takes no writes; null if it does.
+    read_only: Option<String>,
+    /// Damaged places that the open found.
+    problems: u64,
+    /// Files in the directory that are not the store's.
+    strange_files: Vec<String>,
 }
 
 impl fmt::Display for Figures {
@@ -41,7 +48,11 @@ impl fmt::Display for Figures {
         writeln!(f, "dead bytes     {:>14}  in segments, of no use any more", self.dead_bytes)?;
         writeln!(f, "disk bytes     {:>14}  allocated by all files", self.disk_bytes)?;
         writeln!(f, "segments       {:>14}", self.segments)?;
-        write!(f, "tables         {:>14}", self.tables)
+        write!(f, "tables         {:>14}", self.tables)?;
+        for name in &self.strange_files {
+            write!(f, "\nnot the store's, left alone: {}", shown(name))?;
+        }
+        Ok(())
     }
 }
 
@@ -53,7 +64,9 @@ pub(crate) fn run(_: &StatsArgs, session: &Session) -> Outcome {
 /// The figures of the store.
 pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
     let store = session.open(OpenMode::Read, "stats")?;
+    session.warn_of_damage(&store);
     let stats = store.stats();
+    let report = store.report().clone();
     let closed = store.close();
     let stats = stats?;
     closed?;
@@ -68,5 +81,8 @@ pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
         disk_bytes: stats.disk_bytes,
         segments: stats.segments,
         tables: stats.tables,
+        read_only: report.read_only,
+        problems: report.problems.len() as u64,
+        strange_files: report.strange_files,
     })
 }

@@ -51,3 +51,28 @@ fn under_json_the_tour_prints_the_objects_of_its_commands_alone() {
     assert_eq!(lines[0]["format"], 1);
     assert!(lines.iter().any(|line| line["ok"] == true));
 }
+
+#[test]
+fn the_tour_leaves_the_store_of_the_environment_alone() {
+    let place = Place::new();
+    let before = place.names("store");
+    let ran: Ran = holdfast()
+        .arg("quickstart")
+        .env("TMPDIR", place.path(""))
+        .env("HOLDFAST_STORE", place.store())
+        .current_dir(place.path(""))
+        .output()
+        .expect("it starts")
+        .into();
+    ran.well();
+    assert_eq!(place.names("store"), before);
+    assert_eq!(place.run(["list"]).well().out, "");
+}
+
+#[test]
+fn verify_and_stats_count_the_same_chunks() {
+    let place = Place::new();
+    place.put("long", crate::support::noise(1, 3 << 20));
+    let count = |command| place.json([command]).well().line()["chunks"].as_u64().expect("a number");
+    assert_eq!(count("verify"), count("stats"));
+}

@@ -141,6 +141,13 @@ fn a_file_or_a_link_is_no_store() {
         place.run(&command).failed(2, "INVALID_ARGUMENT");
     }
     assert_eq!(fs::read(place.store()).expect("it is there"), b"a file");
+
+    let linked = Place::empty();
+    fs::create_dir(linked.path("real")).expect("made");
+    std::os::unix::fs::symlink("real", linked.store()).expect("linked");
+    for command in [vec!["init"], vec!["list"], vec!["verify"]] {
+        linked.run(&command).failed(2, "symbolic link");
+    }
 }
 
 #[test]
