@@ -98,11 +98,19 @@ fn look(disk: &dyn Disk) -> Result<Found> {
     Ok(if foreign { Found::Foreign } else { Found::Unfinished })
 }
 
-/// Whether segment 1 has a byte behind what init writes. Its frames are not asked: where headers rot they cannot be read, and what
-/// cannot be read is not surely nothing.
+/// Whether segment 1 has anything behind what init writes. Its header is written once its zeros are synced. Where no copy of it can be read
+/// they may not have been: then bytes may be what the disk had there before, and only frames count, of whatever store.
 fn holds_more_than_init(disk: &dyn Disk, name: &disk::Name) -> Result<bool> {
     let file = segment::open(disk, FileId(1), OpenOptions::READ)?;
-    Ok(segment::first_non_zero(&*file, name, INIT_END)?.is_some())
+    let mut bytes = [0; segment_header::LEN];
+    for copy in 0..segment_header::COPIES {
+        let offset = u64::from(copy) * segment_header::LEN as u64;
+        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, name, "read a segment header"))?;
+        if SegmentHeader::decode(&bytes, segment_header::uuid_of(&bytes), FileId(1), copy).is_ok() {
+            return Ok(segment::first_non_zero(&*file, name, INIT_END)?.is_some());
+        }
+    }
+    segment::has_frames(&*file, name, INIT_END)
 }
 
 fn rootless(name: &str) -> Error {

@@ -19,7 +19,7 @@ use crate::error::{Error, Place};
 use crate::files::{FileName, Files, manifest_names, segment_name};
 use crate::limits;
 use crate::log::Log;
-use crate::log::chain::Finder;
+use crate::log::chain::{Finder, peek};
 use crate::log::walk::Walk;
 use crate::manifest::Manifest;
 use crate::problem::Problems;
@@ -144,7 +144,16 @@ fn unfinished(files: &dyn Files) -> Result<bool, Unreadable> {
         }
     }
     let Some(bytes) = files.open(&segment_name(1))? else { return Ok(true) };
-    Ok(first_nonzero(&*bytes, INIT_END, bytes.len())?.is_none())
+    if peek(files, 1)?.is_some() {
+        return Ok(first_nonzero(&*bytes, INIT_END, bytes.len())?.is_none());
+    }
+    // Zeros that were not synced may read as anything; but not as frames.
+    for offset in (INIT_END..bytes.len()).step_by(64) {
+        if bytes.len() - offset >= 4 && read_vec(&*bytes, offset, 4)? == *b"HFr1" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// One copy of the manifest: its bytes, if they are what the superblock says.

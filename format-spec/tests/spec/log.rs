@@ -326,10 +326,11 @@ fn a_directory_without_a_state_is_an_unfinished_init_only_with_nothing_beyond_it
     files.insert("segment-1".to_owned(), headless);
     assert_eq!(Store::read(&files).err(), unfinished, "a torn header");
     log.commit((1, 8_192), vec![op(2)]);
+    log.commit((1, 8_192), vec![op(3)]);
     let mut headless = log.file.clone();
     headless[..8_192].fill(0);
     for file in [log.file, headless] {
         files.insert("segment-1".to_owned(), file);
-        assert!(matches!(Store::read(&files), Err(Unreadable::Superblock(_))), "a second commit");
+        assert!(matches!(Store::read(&files), Err(Unreadable::Superblock(_))), "more commits");
     }
 }
