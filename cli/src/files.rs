@@ -21,7 +21,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{output::invalid, progress::Progress};
+use crate::{
+    output::{invalid, shown},
+    progress::Progress,
+};
 
 /// Without NONBLOCK the open of a FIFO waits for its other end; without NOCTTY a terminal would become ours.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);

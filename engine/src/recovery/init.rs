@@ -14,7 +14,7 @@ use crate::{
         frame::{FrameDraft, FrameKind, FrameSalt},
         keyspace::{Keyspace, tenant_key},
         manifest::{Lane, Manifest, ManifestSegment, SegmentState, Tenant},
-        segment_header::SegmentHeader,
+        segment_header::{self, SegmentHeader},
         superblock::{Options, ReplayPosition, Superblock},
         value::TenantValue,
     },
