@@ -7,23 +7,34 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use crate::{
+    digest::ScopeKind,
     error::{Error, Kind, Result},
     format::{
         Bad, Decoded,
         artifact::Artifact,
+        claim::Claim,
         commit::Edit,
+        conversation::Conversation,
+        fence::{Fence, fence_key},
         frame::FrameKind,
-        keyspace::{AccountRef, Keyspace, blob_key, chunk_key, key_holds, upload_key},
+        keyspace::{AccountRef, Keyspace, ScopeRef, blob_key, chunk_key, key_holds, upload_key},
+        run::Run,
         upload::Upload,
         value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue, TenantValue},
     },
-    ids::{ArtifactId, BlobKey, ChunkId, UploadId},
+    ids::{ArtifactId, BlobKey, ChunkId, ScopeHash, UploadId},
 };
+
+/// An entry: key and value.
+pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// Entries as a reader or a rule sees them.
 pub trait State {
     /// The value of a key.
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Up to `limit` entries whose keys begin with `prefix`, behind `after` if it is given, in the order of keys.
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>>;
 
     /// A chunk or page.
     fn chunk(&self, id: ChunkId) -> Result<Option<ChunkValue>> {
@@ -48,6 +59,26 @@ pub trait State {
     /// An account.
     fn account(&self, account: &AccountRef) -> Result<Option<AccountValue>> {
         decode(self.get(Keyspace::Account, &account.key())?, AccountValue::decode)
+    }
+
+    /// A conversation.
+    fn conversation(&self, scope: &ScopeRef) -> Result<Option<Conversation>> {
+        decode(self.get(Keyspace::Conversation, &scope.key())?, Conversation::decode)
+    }
+
+    /// A run.
+    fn run(&self, scope: &ScopeRef) -> Result<Option<Run>> {
+        decode(self.get(Keyspace::Run, &scope.key())?, Run::decode)
+    }
+
+    /// The claim of a run.
+    fn claim(&self, run: &ScopeRef) -> Result<Option<Claim>> {
+        decode(self.get(Keyspace::Claim, &run.key())?, Claim::decode)
+    }
+
+    /// The fence of a scope; one without any boundary if there is none.
+    fn fence(&self, kind: ScopeKind, scope: ScopeHash) -> Result<Fence> {
+        Ok(decode(self.get(Keyspace::Fence, &fence_key(kind, scope))?, Fence::decode)?.unwrap_or_default())
     }
 
     /// An op outcome.
@@ -135,6 +166,14 @@ impl State for Catalog {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.spaces.get(&keyspace).and_then(|space| space.get(key)).map(|value| value.to_vec()))
     }
+
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>> {
+        let Some(space) = self.spaces.get(&keyspace) else { return Ok(Vec::new()) };
+        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
+        let entries = space.range::<[u8], _>((start, Bound::Unbounded));
+        let within = entries.take_while(|(key, _)| key.starts_with(prefix));
+        Ok(within.take(limit).map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+    }
 }
 
 impl Catalog {
@@ -168,21 +207,6 @@ impl Catalog {
     pub fn count(&self, keyspace: Keyspace) -> u64 {
         self.spaces.get(&keyspace).map_or(0, |space| space.len() as u64)
     }
-
-    /// Up to `limit` entries whose keys begin with `prefix`, behind `after` if it is given, in the order of keys.
-    pub fn scan(
-        &self,
-        keyspace: Keyspace,
-        prefix: &[u8],
-        after: Option<&[u8]>,
-        limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        let Some(space) = self.spaces.get(&keyspace) else { return Ok(Vec::new()) };
-        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
-        let entries = space.range::<[u8], _>((start, Bound::Unbounded));
-        let within = entries.take_while(|(key, _)| key.starts_with(prefix));
-        Ok(within.take(limit).map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
-    }
 }
 
 /// What a value adds to the sums. One that does not decode is refused before it is believed.
@@ -191,6 +215,10 @@ fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
     let weighed = match keyspace {
         Keyspace::Tenant => TenantValue::decode(value).map(|_| nothing),
         Keyspace::Account => AccountValue::decode(value).map(|_| nothing),
+        Keyspace::Conversation => Conversation::decode(value).map(|_| nothing),
+        Keyspace::Run => Run::decode(value).map(|_| nothing),
+        Keyspace::Claim => Claim::decode(value).map(|_| nothing),
+        Keyspace::Fence => Fence::decode(value).map(|_| nothing),
         Keyspace::Upload => Upload::decode(value).map(|_| nothing),
         Keyspace::Artifact => match Artifact::decode(value) {
             Ok(artifact) if artifact.account.artifact_key(artifact.id) == key => Ok(Usage::artifact(artifact.size)),
@@ -201,9 +229,11 @@ fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
         Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
         Keyspace::Op => OpValue::decode(value).map(|_| nothing),
         Keyspace::Segment => SegmentValue::decode(value).map(|_| nothing),
-        Keyspace::ByOwner if value.len() == 16 => Ok(nothing),
-        Keyspace::Due | Keyspace::Zero if value.is_empty() => Ok(nothing),
-        Keyspace::ByOwner | Keyspace::Due | Keyspace::Zero => Err(Bad::damaged("index value")),
+        Keyspace::ByOwner | Keyspace::Identity if value.len() == 16 => Ok(nothing),
+        Keyspace::Due | Keyspace::Zero | Keyspace::OfAccount if value.is_empty() => Ok(nothing),
+        Keyspace::ByOwner | Keyspace::Identity | Keyspace::Due | Keyspace::Zero | Keyspace::OfAccount => {
+            Err(Bad::damaged("index value"))
+        }
     };
     weighed.map_err(bad_value)
 }

@@ -33,9 +33,10 @@ pub mod verify;
 
 pub use error::{Error, Kind, Place, Result};
 pub use ingest::{Put, PutReply, Tuning};
-pub use ownership::AccountScope;
+pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope};
 pub use recovery::{OpenReport, Problem};
 pub use store::{
-    ArtifactInfo, ArtifactState, Cursor, Get, InitOptions, ListPage, OpenMode, OpenOptions, Stats, Store, World,
+    ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Get, InitOptions, Leased,
+    ListPage, OpenMode, OpenOptions, RunInfo, Stats, Store, Tag, World,
 };
 pub use verify::{VerifyOptions, VerifyReport};

@@ -66,6 +66,8 @@ pub const BULK_WRITE: usize = 1 << 20;
 pub const NAME_LEN_MAX: usize = 255;
 /// Id that a caller gives, bytes.
 pub const SCOPE_ID_LEN_MAX: usize = 128;
+/// Key of a tag, bytes.
+pub const TAG_KEY_LEN_MAX: usize = 255;
 /// Media type, bytes.
 pub const MEDIA_TYPE_LEN_MAX: usize = 255;
 /// Opaque key of an artifact, bytes.
@@ -74,6 +76,18 @@ pub const ARTIFACT_KEY_LEN_MAX: usize = 1024;
 pub const LIST_PAGE_MAX: usize = 1000;
 /// How long an account's op outcome answers a retry.
 pub const ACCOUNT_OP_KEPT_MS: u64 = 7 * 24 * 3600 * 1000;
+/// How long a run's op outcomes answer a retry once it is finished.
+pub const RUN_OP_KEPT_MS: u64 = 24 * 3600 * 1000;
+/// Tags of a run.
+pub const RUN_TAGS_MAX: usize = 256;
+/// Artifacts that a claim takes, and those that it leaves.
+pub const CLAIM_MAX: usize = 10_000;
+/// How long a run may last, and how long what it puts is kept, unless it is told otherwise.
+pub const RUN_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
+/// How long a lease lasts unless it is told otherwise.
+pub const LEASE_MS: u64 = 10 * 60 * 1000;
+/// No span of time that a caller gives is longer: a hundred years.
+pub const SPAN_MS_MAX: u64 = 100 * 366 * 24 * 3600 * 1000;
 /// Smallest segment that a store may be made with.
 pub const SEGMENT_LEN_MIN: u64 = 16 << 10;
 /// Largest segment that a store may be made with.

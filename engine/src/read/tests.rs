@@ -117,6 +117,7 @@ fn artifact(root: PageEntry) -> Artifact {
         detach: false,
         supersedes: None,
         derived_from: None,
+        deleted: false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::OpenReport;
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, State as _},
     commit::{Commit, Request, edits_len},
     disk::{self, Disk, Name, OpenOptions},
     error::{Error, Kind, Result},

@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::{
+    catalog::State as _,
     disk::{self, OpenOptions},
     error::{Error, Result},
     format::{keyspace::Keyspace, value::SegmentValue},

@@ -4,6 +4,7 @@
 //! not know the engine.
 
 pub mod encode;
+mod owners;
 pub mod records;
 mod rng;
 mod segments;

@@ -319,7 +319,7 @@ fn commits(cases: &mut Cases) {
     wrong("commit-edit-version", "Version 2 of an edit: the store is one of a newer version.", 45, &[2]);
     wrong("commit-body", "A body that is longer than the payload.", 48, &[255]);
     wrong("commit-body-bound", "A body of 4 MiB and a byte.", 48, &[1, 0, 64, 0]);
-    wrong("commit-keyspace", "A keyspace without a format: the store is one of a newer version.", 52, &[3]);
+    wrong("commit-keyspace-22", "A keyspace without a format: the store is one of a newer version.", 52, &[22]);
     wrong("commit-key-length", "A key that is a byte shorter than its keyspace wants.", 54, &[39]);
     wrong("commit-key-bound", "A key of 257 bytes.", 54, &[1, 1]);
     wrong("commit-delete-value", "A delete with a value.", 44, &[2]);
@@ -335,7 +335,7 @@ fn values(cases: &mut Cases) {
     let edits: Vec<Edit> = entries.iter().cloned().map(Edit::Put).collect();
     let deletes: Vec<Edit> = entries.iter().map(|entry| Edit::Delete(entry.key())).collect();
     let about = "A put of every keyspace in one request, a delete of every keyspace in the next.";
-    cases.commit(true, "commit-keyspaces", about, &encode::commit(SYNCED, 77, &[edits.clone(), deletes]));
+    cases.commit(true, "commit-all-keyspaces", about, &encode::commit(SYNCED, 77, &[edits.clone(), deletes]));
     let mut wrong = |keyspace: u8, name: &str, about: &str, in_value: bool, at: usize, new: &[u8]| {
         let edit = edits.iter().find(|edit| edit.key().keyspace() == keyspace).expect("there is one of each");
         let payload = encode::commit(SYNCED, 77, &[vec![edit.clone()]]);
@@ -351,7 +351,7 @@ fn values(cases: &mut Cases) {
     wrong(9, "artifact-id", "Another id than the key has.", true, 0, &[0xff; 16]);
     wrong(9, "artifact-owner", "Owner kind 5.", true, 40, &[5]);
     wrong(9, "artifact-origin", "Origin 0.", true, 41, &[0]);
-    wrong(9, "artifact-flags", "A reserved flag.", true, 21, &[8]);
+    wrong(9, "artifact-flag-12", "A reserved flag.", true, 21, &[0x10]);
     wrong(9, "artifact-version", "Version 0.", true, 224, &[0; 8]);
     wrong(9, "artifact-name", "A name of 0 bytes.", true, 280, &[0, 0]);
     wrong(10, "blob-root", "Bytes, and the root of none.", true, 0, &[0; 32]);
@@ -360,7 +360,23 @@ fn values(cases: &mut Cases) {
     wrong(11, "chunk-offset", "An offset within the header.", true, 8, &[0; 8]);
     wrong(12, "owner-kind", "Owner kind 0.", false, 20, &[0]);
     wrong(16, "due-kind", "Kind 2.", false, 8, &[2]);
-    wrong(17, "op-code", "Code 1.", true, 16, &[1]);
+    wrong(17, "op-code-2", "Code 2.", true, 16, &[2]);
+    wrong(3, "conversation-state", "State 4.", true, 16, &[4]);
+    wrong(3, "conversation-deleted", "Deleted, and with a text.", true, 16, &[3]);
+    wrong(3, "conversation-flags", "A reserved flag.", true, 17, &[2]);
+    wrong(3, "conversation-lsn", "Opened by no LSN.", true, 24, &[0; 8]);
+    wrong(4, "run-state", "State 0.", true, 64, &[0]);
+    wrong(4, "run-flags", "A reserved flag.", true, 65, &[4]);
+    wrong(4, "run-tags", "257 tags.", true, 66, &[1, 1]);
+    wrong(4, "run-tag-order", "The first tag is above the second.", true, 152, &[0xff; 16]);
+    wrong(4, "run-generation", "Generation 0.", true, 68, &[0; 4]);
+    wrong(4, "run-finished", "Active, and finished at a time.", true, 120, &[1]);
+    wrong(19, "fence-kind", "Kind 7.", false, 0, &[7]);
+    wrong(19, "fence-none", "No LSN.", true, 0, &[0; 40]);
+    wrong(23, "of-account-kind", "Kind 2.", false, 20, &[2]);
+    wrong(24, "claim-released", "Released is neither 0 nor 1.", true, 48, &[2]);
+    wrong(24, "claim-count", "10,001 artifacts.", true, 52, &[0x11, 0x27]);
+    wrong(24, "claim-reason", "Reason 4.", true, 64 + 24 + 16, &[4]);
     wrong(20, "zero-kind", "Kind 3.", false, 0, &[3]);
     wrong(21, "segment-lane", "A log segment.", true, 16, &[1]);
     wrong(21, "segment-id", "Segment 0.", false, 0, &[0; 8]);
@@ -377,6 +393,12 @@ fn one_of_each() -> Vec<holdfast_format_spec::keyspace::Entry> {
         keys.extend(catalog.accounts.keys().next().map(|key| Key::Account(*key)));
         let small = |upload: &&[u8; 16]| catalog.uploads[*upload].entries().count() < 12;
         keys.extend(catalog.uploads.keys().find(small).map(|key| Key::Upload(*key)));
+        keys.extend(catalog.conversations.keys().next().map(|key| Key::Conversation(*key)));
+        keys.extend(catalog.runs.keys().next().map(|key| Key::Run(*key)));
+        keys.extend(catalog.identities.keys().next().map(|key| Key::Identity(*key)));
+        keys.extend(catalog.fences.keys().next().map(|key| Key::Fence(*key)));
+        keys.extend(catalog.of_account.first().map(|key| Key::OfAccount(*key)));
+        keys.extend(catalog.claims.keys().next().map(|key| Key::Claim(*key)));
         keys.extend(catalog.artifacts.keys().next().map(|key| Key::Artifact(*key)));
         keys.extend(catalog.blobs.iter().find(|(_, blob)| blob.size > 0).map(|(key, _)| Key::Blob(*key)));
         keys.extend(catalog.chunks.keys().next().map(|key| Key::Chunk(*key)));
@@ -391,6 +413,7 @@ fn one_of_each() -> Vec<holdfast_format_spec::keyspace::Entry> {
     }
     let mut rng = Rng::new(1);
     if let Some(Entry::Artifact(_, artifact)) = found.get_mut(&9) {
+        artifact.flags.deleted = false;
         artifact.born_run = Some(rng.array());
         artifact.born_order = Some(3);
         artifact.key = Some("a/key".to_owned());
@@ -406,7 +429,8 @@ fn one_of_each() -> Vec<holdfast_format_spec::keyspace::Entry> {
     if let Some(Entry::Account(_, account)) = found.get_mut(&2) {
         "someone@example".clone_into(&mut account.text);
     }
-    assert_eq!(found.len(), 11, "every keyspace that has a format");
+    common::ownership(&mut rng, &mut found);
+    assert_eq!(found.len(), 17, "every keyspace that has a format");
     found.into_values().collect()
 }
 

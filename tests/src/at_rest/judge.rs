@@ -172,7 +172,7 @@ impl Judge<'_> {
     fn read_all(&self, store: &Store) -> Result<Vec<Reading>, String> {
         let readings = self.reference.stored.iter().map(|stored| read(store, stored)).collect::<Result<Vec<_>, _>>()?;
         for (number, account) in ACCOUNTS.iter().enumerate() {
-            let page = store.list(&AccountScope { tenant: "default", account }, None, 1000);
+            let page = store.list(AccountScope { tenant: "default", account }, None, 1000);
             let listed: Vec<ArtifactId> = match page {
                 // What was put since is not among those that are asked for here.
                 Ok(page) => page.artifacts.iter().map(|info| info.id).filter(|id| self.is_known(*id)).collect(),
@@ -312,7 +312,7 @@ fn say(problem: &Problem) -> String {
 fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
     let mut bytes = Vec::with_capacity(stored.bytes.len());
     let mut sink = Sink { bytes: &mut bytes };
-    let is_recorded = match store.stat(&scope(stored), stored.id) {
+    let is_recorded = match store.stat(scope(stored), stored.id) {
         Ok(_) => true,
         // Where commits are lost nobody can say that there was none.
         Err(error) => match (error.kind(), store.report().lost.is_empty()) {
@@ -321,7 +321,7 @@ fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
             (kind, _) => return Err(format!("{}: stat: {}: {error}", stored.name, kind.as_str())),
         },
     };
-    match store.get(&scope(stored), stored.id, &Get::WHOLE, &mut sink) {
+    match store.get(scope(stored), stored.id, &Get::WHOLE, &mut sink) {
         Ok(info) if bytes == *stored.bytes && info.sha256 == stored.sha256 => Ok(Reading::Whole),
         Ok(_) => Err(format!("{}: WRONG BYTES", stored.name)),
         Err(_) if !stored.bytes.starts_with(&bytes) => Err(format!("{}: WRONG BYTES before an error", stored.name)),
@@ -353,7 +353,7 @@ impl io::Write for Sink<'_> {
 /// A put of the same bytes writes again what is damaged, and must be readable itself.
 fn put_again(store: &Store, stored: &Stored) -> Result<(), String> {
     let put = Put {
-        scope: scope(stored),
+        scope: holdfast::Destination::Account(scope(stored)),
         name: "again",
         origin: Origin::Upload,
         media_type: None,

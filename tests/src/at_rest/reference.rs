@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast::{
-    AccountScope, Put, Store,
+    AccountScope, Destination, Put, Store,
     chunker::ChunkParams,
     disk::sim::{Image, SimDisk},
     format::{artifact::Origin, superblock::Options},
@@ -14,6 +14,7 @@ use holdfast::{
 use crate::{
     harness::{
         Machine, Stored,
+        deeds::Deed,
         machine::{OPTIONS, START},
         source::Source,
         workload::ACCOUNTS,
@@ -157,7 +158,7 @@ impl Maker {
         let account = number % ACCOUNTS.len();
         let name = format!("file {number}");
         let put = Put {
-            scope: AccountScope { tenant: "default", account: ACCOUNTS[account] },
+            scope: Destination::Account(AccountScope { tenant: "default", account: ACCOUNTS[account] }),
             name: &name,
             origin: Origin::ToolOutput,
             media_type: None,
@@ -172,7 +173,7 @@ impl Maker {
             (Ok(reply), None) => {
                 let (id, sha256) = (reply.id, reply.sha256);
                 let op_id = op_id.map(ToOwned::to_owned);
-                self.stored.push(Stored { account, id, name, bytes, sha256, expires_at, op_id });
+                self.stored.push(Stored { account, id, name, bytes, sha256, expires_at, op_id, deed: Deed::default() });
                 Ok(())
             }
             (Ok(_), Some(_)) => Err("a put whose source failed went through".to_owned()),

@@ -13,7 +13,10 @@ use holdfast::{
 use super::script::{Bench, Done, Script, Stage, after_look, step};
 use crate::{
     coverage::Coverage,
-    harness::{Machine, Promise, PutStep, Stored, content::Contents, run::request, source::Source, workload::ACCOUNTS},
+    harness::{
+        Machine, Promise, PutStep, Stored, content::Contents, deeds::Deed, run::request, source::Source,
+        workload::ACCOUNTS,
+    },
     oracle::{self, Checks, Used, logical},
     random::Random,
 };
@@ -230,6 +233,7 @@ fn stored(step: &PutStep, reply: &holdfast::PutReply) -> Stored {
         sha256: reply.sha256,
         expires_at: None,
         op_id: step.op_id.clone(),
+        deed: Deed::default(),
     }
 }
 
@@ -290,7 +294,7 @@ fn recover(image: &Image, promise: &Promise, unknown: Option<&PutStep>) -> Resul
 fn settled(store: &Store, promise: &Promise, unknown: Option<&PutStep>) -> Result<Promise, String> {
     let Some(step) = unknown else { return Ok(promise.clone()) };
     let scope = AccountScope { tenant: "default", account: ACCOUNTS[step.account] };
-    let page = store.list(&scope, None, 1000).map_err(|e| format!("list: {e}"))?;
+    let page = store.list(scope, None, 1000).map_err(|e| format!("list: {e}"))?;
     let found = page.artifacts.iter().find(|info| promise.order.iter().all(|stored| stored.id != info.id));
     let Some(info) = found else { return Ok(promise.clone()) };
     Ok(with(
@@ -303,6 +307,7 @@ fn settled(store: &Store, promise: &Promise, unknown: Option<&PutStep>) -> Resul
             sha256: info.sha256,
             expires_at: None,
             op_id: step.op_id.clone(),
+            deed: Deed::default(),
         },
     ))
 }

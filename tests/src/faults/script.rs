@@ -20,6 +20,7 @@ use crate::{
         promise::Event,
         run::{Recorder, request},
         source::Source,
+        workload::Into,
     },
     oracle::{independent, logical},
     random::Random,
@@ -118,6 +119,8 @@ pub fn step(name: &str, bytes: Arc<[u8]>) -> PutStep {
         fails_at: None,
         piece: 5000,
         during: Vec::new(),
+        into: Into::Account,
+        deletes: None,
     }
 }
 
@@ -224,10 +227,10 @@ impl Stage {
         }
         let answer = match script {
             Script::Get => bench.promise.order.iter().try_for_each(|stored| {
-                store.get(&logical::scope(stored), stored.id, &Get::WHOLE, &mut std::io::sink()).map(drop)
+                store.get(logical::scope(stored), stored.id, &Get::WHOLE, &mut std::io::sink()).map(drop)
             }),
             Script::Look => bench.promise.order.iter().try_for_each(|stored| self.look(&store, stored)),
-            Script::List => store.list(&logical::scope(&bench.promise.order[0]), None, 100).map(drop),
+            Script::List => store.list(logical::scope(&bench.promise.order[0]), None, 100).map(drop),
             Script::Stats => store.stats().map(drop),
             Script::Close => return (None, store.close().map(|()| Done::Nothing)),
             _ => unreachable!("a script on a closed store"),
@@ -253,7 +256,7 @@ impl Stage {
     fn look(&self, store: &Store, stored: &Stored) -> Result<(), Error> {
         let end = stored.expires_at.unwrap_or(self.machine.world.clock.wall());
         self.machine.clock.set(end.max(self.machine.world.clock.wall()));
-        store.stat(&logical::scope(stored), stored.id).map(drop)
+        store.stat(logical::scope(stored), stored.id).map(drop)
     }
 }
 

@@ -15,7 +15,10 @@ use holdfast::{
 
 use crate::{
     coverage::{Coverage, Situation},
-    harness::{Machine, Promise, PutStep, Run, content::Contents, promise::Event, run::Recorder},
+    harness::{
+        Machine, Promise, PutStep, Run, Stored, content::Contents, deeds::Deed, promise::Event, run::Recorder,
+        workload::Into,
+    },
     random::Random,
 };
 use logical::Depth;
@@ -154,6 +157,11 @@ fn first_look(
     coverage.met(Situation::UploadAborted, report.aborted_uploads > 0);
     coverage.met(Situation::FilesDestroyed, !report.destroyed_files.is_empty());
     let seen = logical::check(store, promise, depth)?;
+    let is = |is: fn(&Deed) -> bool| promise.order[..seen.count].iter().any(|stored: &Arc<Stored>| is(&stored.deed));
+    coverage.met(Situation::ConversationDeleted, is(|deed| matches!(deed, Deed::Delete(_))));
+    coverage.met(Situation::RunClaimed, is(|deed| matches!(deed, Deed::Claim(..))));
+    let unknown = promise.order[promise.least..].iter().any(|stored| !stored.is_put());
+    coverage.met(Situation::DeedUnknown, unknown);
     coverage.met(Situation::Expired, !seen.expired.is_empty());
     coverage.met(Situation::PutUnknownKept, seen.count > promise.least);
     coverage.met(Situation::PutUnknownDropped, seen.count == promise.least && promise.order.len() > seen.count);
@@ -164,8 +172,8 @@ fn first_look(
     Ok(seen.count)
 }
 
-fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<crate::harness::Stored>]) -> Result<(), String> {
-    let there: BTreeSet<_> = there.iter().map(|stored| stored.id.0).collect();
+fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<Stored>]) -> Result<(), String> {
+    let there: BTreeSet<_> = there.iter().filter(|stored| stored.is_put()).map(|stored| stored.id.0).collect();
     match parsed {
         None if there.is_empty() => Ok(()),
         Some(parsed) if parsed == there => Ok(()),
@@ -288,13 +296,24 @@ fn fill(store: Store, recorder: &Recorder<'_>, seed: u64) -> Result<(), String> 
 const FILL_MAX: usize = 30;
 
 /// The same put once more.
-fn again(stored: &crate::harness::Stored) -> PutStep {
+fn again(stored: &Stored) -> PutStep {
     let step = plain(stored.name.clone(), Arc::clone(&stored.bytes));
     PutStep { account: stored.account, op_id: stored.op_id.clone(), ..step }
 }
 
 fn plain(name: String, bytes: Arc<[u8]>) -> PutStep {
-    PutStep { account: 0, name, bytes, op_id: None, expires_in: None, fails_at: None, piece: 4000, during: Vec::new() }
+    PutStep {
+        account: 0,
+        name,
+        bytes,
+        op_id: None,
+        expires_in: None,
+        fails_at: None,
+        piece: 4000,
+        during: Vec::new(),
+        into: Into::Account,
+        deletes: None,
+    }
 }
 
 /// Closes the store in good order; then nothing may be wrong with it in anybody's eyes.
