@@ -176,6 +176,19 @@ impl<'a> Lease<'a> {
         self.named.clear();
     }
 
+    /// Gives the disk back whatever no durable commit names, for a stream that found it full: what was on its way behind the place of the
+    /// failure may have been written meanwhile, and would leave no room to those that need little.
+    pub(super) fn give_back(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            let file = Arc::clone(writer.file());
+            self.named.remove(&file.id);
+            self.made.lock().push(file);
+        }
+        self.active = None;
+        self.named.retain(|id, _| self.made.lock().iter().all(|file| file.id != *id));
+        self.remove_unused();
+    }
+
     /// Removes what the stream made and nobody goes on with: files that were begun ahead of one that failed. Else each failed put would
     /// leave some until the next open.
     fn remove_unused(&self) {
