@@ -152,6 +152,7 @@ impl<'a> Lease<'a> {
     /// Leaves a file that failed. What was written to it since the last commit is nothing that a commit may still name.
     pub(super) fn give_up(&mut self, file: &BulkFile, error: Error) -> Error {
         self.named.remove(&file.id);
+        self.made.lock().retain(|made| made.id != file.id);
         if error.kind() == Kind::NoSpace && file.give_back(&*self.pool.disk) {
             self.pool.segments.remove(file.id);
         }
@@ -180,12 +181,12 @@ impl<'a> Lease<'a> {
     /// failure may have been written meanwhile, and would leave no room to those that need little.
     pub(super) fn give_back(&mut self) {
         if let Some(writer) = self.writer.take() {
-            let file = Arc::clone(writer.file());
-            self.named.remove(&file.id);
-            self.made.lock().push(file);
+            self.made.lock().push(Arc::clone(writer.file()));
         }
         self.active = None;
-        self.named.retain(|id, _| self.made.lock().iter().all(|file| file.id != *id));
+        for file in &*self.made.lock() {
+            self.named.remove(&file.id);
+        }
         self.remove_unused();
     }
 
