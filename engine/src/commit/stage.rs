@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    catalog::{Catalog, State},
+    catalog::{State, View},
     error::Result,
     format::{commit::Edit, frame::FrameDraft, keyspace::Keyspace},
     ids::{Location, Lsn, Time},
@@ -24,7 +24,7 @@ impl Overlay {
 
 /// What a decision may look at and add to.
 pub struct Stage<'a> {
-    published: &'a Catalog,
+    published: View<'a>,
     overlay: &'a Overlay,
     frames: &'a mut Group,
     lsn: Lsn,
@@ -33,7 +33,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(super) const fn new(
-        published: &'a Catalog,
+        published: View<'a>,
         overlay: &'a Overlay,
         frames: &'a mut Group,
         lsn: Lsn,

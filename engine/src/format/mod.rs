@@ -21,6 +21,7 @@ pub mod page;
 pub mod seal;
 pub mod segment_header;
 pub mod superblock;
+pub mod table;
 pub mod upload;
 pub mod value;
 

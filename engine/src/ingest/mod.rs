@@ -7,7 +7,7 @@ use std::io::Read;
 
 use crate::{
     budget::Budget,
-    catalog::Catalog,
+    catalog::Published,
     clock::Clock,
     codec::Compressor,
     commit::Commit,
@@ -26,7 +26,7 @@ use crate::{
     pins::Pins,
     segment::Segments,
     superblock::Root,
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod bulk;
@@ -94,7 +94,7 @@ pub struct Ground {
     /// The commit door.
     pub commit: Arc<Commit>,
     /// Published state.
-    pub published: Arc<RwLock<Catalog>>,
+    pub published: Arc<Published>,
     /// Known segments.
     pub segments: Arc<Segments>,
     /// Who references what.
@@ -157,7 +157,7 @@ impl Ingest {
         self.ground.health.check()?;
         let mut begun = self.begin(put)?;
         let new = &begun.new;
-        let earlier = artifact::replay(&*self.ground.published.read(), &new.account, new.op, self.now())?;
+        let earlier = artifact::replay(&self.ground.published.read(), &new.account, new.op, self.now())?;
         if let Some(artifact) = earlier {
             return Ok(Outcome { artifact, replayed: true }.into());
         }
@@ -187,7 +187,7 @@ impl Ingest {
 
     /// Checks the arguments before a byte is read, and takes the LSN that fences are held against.
     fn begin(&self, put: &Put<'_>) -> Result<Begun> {
-        let account = self.ground.door.account(&*self.ground.published.read(), &put.scope)?;
+        let account = self.ground.door.account(&self.ground.published.read(), &put.scope)?;
         let op = put.op_id.map(|op_id| self.ground.door.op(&account, op_id)).transpose()?;
         let name = names::artifact_name(put.name)?;
         let new = NewArtifact {

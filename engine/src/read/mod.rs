@@ -5,7 +5,7 @@
 use std::{io::Write, ops::Range};
 
 use crate::{
-    catalog::{Catalog, State},
+    catalog::{Published, State},
     digest::TenantKeys,
     error::{Error, Kind, Result},
     format::{artifact::Artifact, frame::FrameKind, page::PageEntry},
@@ -13,7 +13,7 @@ use crate::{
     limits::WHOLE_READ_MAX,
     ownership::Door,
     segment::{self, Segments},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod walk;
 
 /// The way out.
 pub struct Reader {
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     segments: Arc<Segments>,
     door: Arc<Door>,
 }
@@ -43,7 +43,7 @@ impl Fetched {
 
 impl Reader {
     /// Reads what is published.
-    pub const fn new(published: Arc<RwLock<Catalog>>, segments: Arc<Segments>, door: Arc<Door>) -> Self {
+    pub const fn new(published: Arc<Published>, segments: Arc<Segments>, door: Arc<Door>) -> Self {
         Self { published, segments, door }
     }
 

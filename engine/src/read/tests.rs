@@ -1,6 +1,7 @@
 //! Recipes that lie: pages whose own id is right and whose place in the tree is not.
 
 use super::*;
+use crate::catalog::Catalog;
 use crate::{
     codec::Codec,
     disk::{Disk, sim::SimDisk},
@@ -66,7 +67,7 @@ impl Bed {
         let segments = Arc::new(Segments::new(self.disk, StoreUuid([1; 16])));
         segments.add(FileId(1), Epoch([2; 16]));
         let door = Door::new(&[9; 32], &[Tenant { number: TENANT, key: [3; 32] }]);
-        let reader = Reader::new(Arc::new(RwLock::new(self.catalog)), segments, Arc::new(door));
+        let reader = Reader::new(Arc::new(Published::new(self.catalog)), segments, Arc::new(door));
         let mut sink = Vec::new();
         (reader.read(&artifact(root), range, &mut sink), sink)
     }
@@ -210,6 +211,6 @@ fn an_error_of_the_sink_is_passed_on() {
     bed.writer.flush().expect("flushes");
     let segments = Arc::new(Segments::new(bed.disk, StoreUuid([1; 16])));
     segments.add(FileId(1), Epoch([2; 16]));
-    let reader = Reader::new(Arc::new(RwLock::new(bed.catalog)), segments, Arc::new(door));
+    let reader = Reader::new(Arc::new(Published::new(bed.catalog)), segments, Arc::new(door));
     assert_eq!(reader.read(&artifact(root), None, &mut Full).expect_err("full").kind(), Kind::Io);
 }

@@ -3,7 +3,8 @@
 use std::{io, path::Path};
 
 use crate::{
-    catalog::{Catalog, State as _},
+    catalog::{Published, State as _},
+    checkpoint::{Checkpointed, Checkpointer},
     clock::{Clock, OsClock},
     commit::{Commit, Request},
     disk::{Disk, LockGuard, os::OsDisk},
@@ -22,7 +23,7 @@ use crate::{
     read::Reader,
     recovery::OpenReport,
     segment::Segments,
-    sync::{Arc, RwLock},
+    sync::Arc,
     verify::{self, VerifyOptions, VerifyReport},
 };
 
@@ -63,7 +64,7 @@ pub struct Store {
     superblock: Superblock,
     door: Arc<Door>,
     reader: Reader,
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     segments: Arc<Segments>,
     health: Arc<Health>,
     report: OpenReport,
@@ -78,6 +79,7 @@ pub struct Store {
 struct Writing {
     commit: Arc<Commit>,
     ingest: Ingest,
+    checkpointer: Arc<Checkpointer>,
 }
 
 impl Store {
@@ -166,6 +168,13 @@ impl Store {
         verify::verify(&world.disk, options, progress)
     }
 
+    /// Writes what the log has brought since the last checkpoint as tables, so that the next open replays nothing of it. A store makes
+    /// checkpoints by itself; see [`crate::CheckpointTuning`].
+    pub fn checkpoint(&self) -> Result<Checkpointed> {
+        let writing = self.writing()?;
+        writing.checkpointer.run(&writing.commit)
+    }
+
     /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that takes no
     /// writes any more says so; one that was open for reading has nothing to do.
     pub fn close(self) -> Result<()> {
@@ -181,7 +190,7 @@ impl Store {
     }
 
     fn account(&self, scope: &AccountScope<'_>) -> Result<AccountRef> {
-        self.door.account(&*self.published.read(), scope)
+        self.door.account(&self.published.read(), scope)
     }
 
     fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {

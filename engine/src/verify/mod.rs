@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    catalog::Published,
     disk::{self, Disk, Lock, LockMode},
     error::{Error, Kind, Result},
     format::keyspace::Keyspace,
@@ -13,12 +14,13 @@ use crate::{
     ownership::Door,
     read::Reader,
     recovery::{self, Problem, Rebuilt},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod medium;
 mod records;
 mod references;
+mod tables;
 
 /// What is checked besides the structure.
 #[derive(Clone, Copy, Default, Debug)]
@@ -62,7 +64,7 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
         }
         Err(e) => return Err(e),
     };
-    let catalog = Arc::new(RwLock::new(std::mem::take(&mut rebuilt.catalog)));
+    let catalog = Arc::new(Published::new(std::mem::take(&mut rebuilt.catalog)));
     let door = Arc::new(Door::new(&rebuilt.superblock.secret, &rebuilt.manifest.tenants));
     let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door));
     let mut report = VerifyReport { problems: std::mem::take(&mut rebuilt.report.problems), ..VerifyReport::default() };
@@ -85,16 +87,16 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
         run.references()?;
     }
     let catalog = catalog.read();
-    report.artifacts = catalog.count(Keyspace::Artifact);
-    report.blobs = catalog.count(Keyspace::Blob);
-    report.chunks = catalog.count(Keyspace::Chunk);
+    report.artifacts = catalog.count(Keyspace::Artifact)?;
+    report.blobs = catalog.count(Keyspace::Blob)?;
+    report.chunks = catalog.count(Keyspace::Chunk)?;
     Ok(report)
 }
 
 /// One verification.
 struct Run<'a> {
     disk: &'a dyn Disk,
-    catalog: &'a Arc<RwLock<crate::catalog::Catalog>>,
+    catalog: &'a Published,
     door: &'a Door,
     reader: &'a Reader,
     rebuilt: &'a Rebuilt,

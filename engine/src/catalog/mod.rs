@@ -1,10 +1,9 @@
 //! What is where and whose: entries (keyspace, key) -> value.
 //!
 //! Everything above asks through [`State`] and changes through edits; it cannot tell whether an entry stands in memory or in a
-//! table. Here all entries stand in memory, rebuilt from the log at open: O(log n) a look-up, and memory that grows with the
-//! number of entries.
+//! table. A look-up costs O(log n) in memory, then a filter a run of tables, and one page.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::ops::Bound;
 
 use crate::{
     error::{Error, Kind, Result},
@@ -17,7 +16,23 @@ use crate::{
         value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue},
     },
     ids::{ArtifactId, BlobKey, ChunkId, UploadId},
+    sync::Arc,
+    table::Entry,
 };
+
+mod memtable;
+mod published;
+mod scan;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use memtable::Memtable;
+pub use published::{Published, View};
+pub use scan::Merge;
+pub use tables::{Run, RunCursor, Tables};
+
+use scan::Slice;
 
 /// Entries as a reader or a rule sees them.
 pub trait State {
@@ -76,6 +91,8 @@ pub struct Usage {
     pub artifacts: u64,
     /// Sum of their sizes.
     pub logical_bytes: u64,
+    /// Blobs.
+    pub blobs: u64,
     /// Chunks with references, without pages.
     pub chunks: u64,
     /// Their raw bytes.
@@ -84,66 +101,90 @@ pub struct Usage {
     pub live_bytes: u64,
 }
 
-type Space = BTreeMap<Box<[u8]>, Box<[u8]>>;
+/// True for keyspaces that the sums are about.
+const fn is_counted(keyspace: Keyspace) -> bool {
+    matches!(keyspace, Keyspace::Artifact | Keyspace::Blob | Keyspace::Chunk)
+}
 
-/// The catalog.
+/// The catalog: the edits since the last checkpoint, those that a checkpoint is writing, and the tables. Memory is that of two
+/// memtables.
 #[derive(Default)]
 pub struct Catalog {
-    spaces: BTreeMap<Keyspace, Space>,
+    active: Memtable,
+    flushing: Option<Arc<Memtable>>,
+    tables: Arc<Tables>,
     usage: Usage,
 }
 
 impl State for Catalog {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.spaces.get(&keyspace).and_then(|space| space.get(key)).map(|value| value.to_vec()))
+        match self.in_memory(keyspace, key) {
+            Some(found) => Ok(found.map(<[u8]>::to_vec)),
+            None => Ok(self.tables.get(keyspace, key)?.flatten()),
+        }
     }
 }
 
 impl Catalog {
+    /// Tables with what they add up to, before anything was replayed.
+    pub fn new(tables: Tables, usage: Usage) -> Self {
+        Self { tables: Arc::new(tables), usage, ..Self::default() }
+    }
+
+    fn in_memory(&self, keyspace: Keyspace, key: &[u8]) -> Option<Option<&[u8]>> {
+        let flushing = || self.flushing.as_ref().and_then(|flushing| flushing.get(keyspace, key));
+        self.active.get(keyspace, key).or_else(flushing)
+    }
+
     /// Applies an edit that is durable.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
+        self.apply_over(edit, None)
+    }
+
+    /// ... where it may be known what the tables have of the key.
+    fn apply_over(&mut self, edit: &Edit, known: Option<Option<&[u8]>>) -> Result<()> {
         if !key_holds(edit.keyspace, &edit.key) {
             return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
         }
         check_value(edit)?;
-        let space = self.spaces.entry(edit.keyspace).or_default();
-        let old = match &edit.value {
-            Some(value) => space.insert(edit.key.as_slice().into(), value.as_slice().into()),
-            None => space.remove(edit.key.as_slice()),
-        };
-        self.account(edit.keyspace, old.as_deref(), edit.value.as_deref())
+        if is_counted(edit.keyspace) {
+            let old = match (self.in_memory(edit.keyspace, &edit.key), known) {
+                (Some(found), _) | (None, Some(found)) => found.map(<[u8]>::to_vec),
+                // Damage is met, and named, by whoever needs the value; the sums alone do not stop a commit.
+                (None, None) => self.tables.get(edit.keyspace, &edit.key).ok().flatten().flatten(),
+            };
+            self.account(edit.keyspace, old.as_deref(), edit.value.as_deref())?;
+        }
+        let forget = self.flushing.is_none() && self.tables.is_empty();
+        self.active.set(edit.keyspace, &edit.key, edit.value.as_deref(), forget);
+        Ok(())
     }
 
     /// Keeps the sums: what an old value added goes, what the new one adds comes.
     fn account(&mut self, keyspace: Keyspace, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<()> {
-        match keyspace {
-            Keyspace::Artifact => {
-                let size = |bytes: &[u8]| Artifact::decode(bytes).map(|a| a.size).map_err(bad_value);
-                if let Some(old) = old {
-                    self.usage.artifacts -= 1;
-                    self.usage.logical_bytes = self.usage.logical_bytes.saturating_sub(size(old)?);
+        let usage = &mut self.usage;
+        for (bytes, step) in [(old, -1), (new, 1)] {
+            let Some(bytes) = bytes else { continue };
+            let add = |sum: &mut u64, by: u64| {
+                *sum = if step > 0 { sum.saturating_add(by) } else { sum.saturating_sub(by) };
+            };
+            match keyspace {
+                Keyspace::Artifact => {
+                    add(&mut usage.artifacts, 1);
+                    add(&mut usage.logical_bytes, Artifact::decode(bytes).map_err(bad_value)?.size);
                 }
-                if let Some(new) = new {
-                    self.usage.artifacts += 1;
-                    self.usage.logical_bytes = self.usage.logical_bytes.saturating_add(size(new)?);
+                Keyspace::Blob => add(&mut usage.blobs, 1),
+                Keyspace::Chunk => {
+                    let chunk = ChunkValue::decode(bytes).map_err(bad_value)?;
+                    if chunk.references > 0 {
+                        let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
+                        add(&mut usage.chunks, is_chunk);
+                        add(&mut usage.unique_bytes, is_chunk * u64::from(chunk.raw));
+                        add(&mut usage.live_bytes, chunk.frame_len());
+                    }
                 }
+                _ => {}
             }
-            Keyspace::Chunk => {
-                let live = |bytes: &[u8]| ChunkValue::decode(bytes).map_err(bad_value);
-                if let Some(chunk) = old.map(live).transpose()?.filter(|c| c.references > 0) {
-                    let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
-                    self.usage.chunks -= is_chunk;
-                    self.usage.unique_bytes -= is_chunk * u64::from(chunk.raw);
-                    self.usage.live_bytes -= chunk.frame_len();
-                }
-                if let Some(chunk) = new.map(live).transpose()?.filter(|c| c.references > 0) {
-                    let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
-                    self.usage.chunks += is_chunk;
-                    self.usage.unique_bytes += is_chunk * u64::from(chunk.raw);
-                    self.usage.live_bytes += chunk.frame_len();
-                }
-            }
-            _ => {}
         }
         Ok(())
     }
@@ -154,8 +195,9 @@ impl Catalog {
     }
 
     /// Entries of a keyspace.
-    pub fn count(&self, keyspace: Keyspace) -> u64 {
-        self.spaces.get(&keyspace).map_or(0, |space| space.len() as u64)
+    #[cfg(test)]
+    pub fn count(&self, keyspace: Keyspace) -> usize {
+        self.scan(keyspace, &[], None, usize::MAX).expect("readable").len()
     }
 
     /// Up to `limit` entries whose keys begin with `prefix`, behind `after` if it is given, in the order of keys.
@@ -166,11 +208,32 @@ impl Catalog {
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
-        let Some(space) = self.spaces.get(&keyspace) else { return Ok(Vec::new()) };
+        scan::scan(&|after, most| self.slice(keyspace, prefix, after, most), keyspace, prefix, after, limit)
+    }
+
+    /// Up to `most` entries of memory with a prefix, behind `after`; of a key that both memtables have, the newer.
+    fn slice(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, most: usize) -> Slice {
         let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
-        let entries = space.range::<[u8], _>((start, Bound::Unbounded));
-        let within = entries.take_while(|(key, _)| key.starts_with(prefix));
-        Ok(within.take(limit).map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+        let own = |(key, value): (&[u8], Option<&[u8]>)| (key.to_vec(), value.map(<[u8]>::to_vec));
+        let take = |memtable: &Memtable| -> Vec<Entry> {
+            let within = memtable.range(keyspace, start).take_while(|(key, _)| key.starts_with(prefix));
+            within.take(most).map(own).collect()
+        };
+        let mut entries = take(&self.active);
+        let mut complete = entries.len() < most;
+        if let Some(flushing) = &self.flushing {
+            let older = take(flushing);
+            complete &= older.len() < most;
+            // Stable: the newer one of two stands first.
+            entries.extend(older);
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            entries.dedup_by(|later, first| later.0 == first.0);
+            // Behind the end of the shorter of two that go on nothing is known.
+            if !complete {
+                entries.truncate(most);
+            }
+        }
+        Slice { entries, complete, tables: Arc::clone(&self.tables) }
     }
 }
 
