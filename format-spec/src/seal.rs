@@ -33,9 +33,10 @@ impl Seal {
         // 128 bytes of payload and fill stand behind the header.
         f.check(Some(end) == base.checked_add(128), Error::Mismatch)?;
         let footer_offset = f.u64("footer offset")?;
-        f.check(limits::is_frame_offset(footer_offset) && footer_offset < end, Error::Value)?;
+        // It stands before the header of the seal, which is 64 bytes before the payload.
+        f.check(limits::is_frame_offset(footer_offset) && footer_offset < base.saturating_sub(64), Error::Value)?;
         let synced_upto = f.u64("synced_upto")?;
-        f.check(synced_upto < end, Error::Value)?;
+        f.check(synced_upto <= footer_offset, Error::Value)?;
         let first_lsn = f.u64("first LSN")?;
         f.check((first_lsn != 0) == log, Error::Value)?;
         let next_lsn = f.u64("next LSN")?;

@@ -1,10 +1,11 @@
 //! The decoders of the engine and of the independent parser on the structures of generated stores, and on neighbours of them.
 
+use holdfast::format::seal::Seal;
 use holdfast_tests::{
     campaign::{guarded, keep_panics_quiet},
     differential::{
         self, one, seeds,
-        structure::{RIGHT, Structure},
+        structure::{BASE, RIGHT, Structure},
     },
     random::Random,
 };
@@ -62,4 +63,7 @@ fn what_fuzzing_found_stays_found() {
     resumable[2] = 1;
     resumable[6] = 1;
     differential::run(&resumable);
+    // A seal of the log with the LSNs of a bulk one.
+    let seal = Seal { end: BASE + 128, footer: 8192, synced_upto: 8192, ..Seal::default() };
+    one(Structure::Seal, &[&[0][..], &seal.encode()].concat());
 }

@@ -4,11 +4,13 @@ use super::{
     Bad, Content, Decoded,
     fields::{Cursor, Fixed, layout, put},
     frame::{FrameDraft, FrameHeader, FrameKind},
+    is_file_id, is_frame_offset,
+    manifest::Lane,
 };
 use crate::{
     codec::Codec,
     ids::{ChunkId, Epoch, FileId, Lsn, TenantNumber},
-    limits::{FOOTER_ENTRIES_MAX, FRAMES_START},
+    limits::FOOTER_ENTRIES_MAX,
 };
 
 /// Length of a seal's payload.
@@ -21,7 +23,7 @@ layout! { 80:
 }
 
 /// What a seal says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Seal {
     /// Offset behind the seal frame.
     pub end: u64,
@@ -60,8 +62,8 @@ impl Seal {
         out
     }
 
-    /// Reads the payload of a seal frame that stands at `offset`.
-    pub fn decode(payload: &[u8], offset: u64) -> Decoded<Self> {
+    /// Reads the payload of a seal frame that stands at `offset` of a segment of this lane.
+    pub fn decode(payload: &[u8], lane: Lane, offset: u64) -> Decoded<Self> {
         let bytes: &[u8; LEN] = payload.try_into().map_err(|_| Bad::damaged("seal length"))?;
         let f = Fixed(bytes);
         let (id, epoch) = (FileId(f.u64(at::SUCCESSOR)), Epoch(f.bytes(at::SUCCESSOR_EPOCH)));
@@ -76,10 +78,13 @@ impl Seal {
             successor: (id.0 != 0).then_some((id, epoch)),
         };
         let holds = seal.end == offset + super::frame::frame_len(LEN as u64)
-            && (FRAMES_START..offset).contains(&seal.footer)
+            && is_frame_offset(seal.footer)
+            && seal.footer < offset
             && seal.synced_upto <= seal.footer
-            && seal.first_lsn <= seal.next_lsn
-            && (id.0 != 0 || epoch.is_zero());
+            && match lane {
+                Lane::Log => is_file_id(id) && seal.first_lsn != Lsn::NONE && seal.first_lsn <= seal.next_lsn,
+                Lane::Bulk => id.0 == 0 && epoch.is_zero() && (seal.first_lsn, seal.next_lsn) == (Lsn::NONE, Lsn::NONE),
+            };
         if holds { Ok(seal) } else { Err(Bad::damaged("seal fields")) }
     }
 }
@@ -194,6 +199,7 @@ fn decode_entry(c: &mut Cursor<'_>) -> Decoded<FooterEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FRAMES_START;
 
     fn entry(n: u8) -> FooterEntry {
         FooterEntry {
@@ -219,8 +225,27 @@ mod tests {
             bytes: 128,
             successor: Some((FileId(2), Epoch([1; 16]))),
         };
-        assert_eq!(Seal::decode(&seal.encode(), 9000 * 64), Ok(seal));
-        assert!(Seal::decode(&seal.encode(), 9001 * 64).is_err());
+        assert_eq!(Seal::decode(&seal.encode(), Lane::Log, 9000 * 64), Ok(seal));
+        assert!(Seal::decode(&seal.encode(), Lane::Log, 9001 * 64).is_err());
+    }
+
+    #[test]
+    fn a_seal_of_one_lane_is_none_of_the_other() {
+        let bulk = Seal { end: 9000 * 64 + 192, footer: 8000 * 64, synced_upto: 8000 * 64, ..Seal::default() };
+        let log =
+            Seal { first_lsn: Lsn::FIRST, next_lsn: Lsn::FIRST, successor: Some((FileId(2), Epoch([1; 16]))), ..bulk };
+        let decode = |seal: &Seal, lane| Seal::decode(&seal.encode(), lane, 9000 * 64);
+        assert_eq!((decode(&bulk, Lane::Bulk), decode(&log, Lane::Log)), (Ok(bulk), Ok(log)));
+        assert!(decode(&bulk, Lane::Log).is_err() && decode(&log, Lane::Bulk).is_err());
+        let wrong = [
+            Seal { first_lsn: Lsn::NONE, ..log },
+            Seal { next_lsn: Lsn::NONE, ..log },
+            Seal { successor: Some((FileId(u64::MAX), Epoch([1; 16]))), ..log },
+            Seal { footer: 8000 * 64 + 1, ..log },
+            Seal { footer: 9000 * 64, ..log },
+            Seal { synced_upto: 8000 * 64 + 64, ..log },
+        ];
+        assert!(wrong.iter().all(|seal| decode(seal, Lane::Log).is_err()));
     }
 
     #[test]

@@ -351,8 +351,15 @@ impl Walk<'_> {
                 at += header.frame_len();
                 continue;
             }
-            if at >= synced && !canary::sings(Canary::BadFrameSkipped) {
-                break;
+            if at >= synced {
+                let next = if canary::sings(Canary::BadFrameSkipped) {
+                    scanner.next_valid(at + FRAME_ALIGN, stop)?
+                } else {
+                    None
+                };
+                let Some(next) = next else { break };
+                at = next;
+                continue;
             }
             // A frame whose header holds says where the next one stands; otherwise the next valid header does.
             if let Some((header, _)) = header {
@@ -428,7 +435,7 @@ impl Walk<'_> {
                 let payload = frame.as_ref().expect("read above").payload();
                 return self.commit(link, at, above, header, header_bytes, payload);
             }
-            FrameKind::Seal => match Seal::decode(frame.as_ref().expect("read above").payload(), at) {
+            FrameKind::Seal => match Seal::decode(frame.as_ref().expect("read above").payload(), Lane::Log, at) {
                 Ok(seal) => {
                     self.meet(ChainHash(header.id), Lsn(header.context), &link.name, at);
                     link.seal = Some(seal);

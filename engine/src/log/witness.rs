@@ -9,6 +9,7 @@ use crate::{
     format::{
         commit::Commit,
         frame::{FrameKind, FrameSalt},
+        manifest::Lane,
         seal::Seal,
     },
     ids::FileId,
@@ -39,7 +40,7 @@ pub fn highest(file: &dyn File, name: &Name, salt: FrameSalt, id: FileId, len: u
             FrameKind::Commit | FrameKind::Seal => {
                 let Some(frame) = reader::read_frame(file, name, &salt, offset)? else { continue };
                 if header.kind == FrameKind::Seal {
-                    let Ok(seal) = Seal::decode(frame.payload(), offset) else { continue };
+                    let Ok(seal) = Seal::decode(frame.payload(), Lane::Log, offset) else { continue };
                     witness.synced = witness.synced.max(seal.synced_upto);
                     witness.seal = Some(seal);
                 } else if let Ok(commit) = Commit::decode(frame.payload())

@@ -179,7 +179,10 @@ impl Run<'_> {
                             self.problem(&extent.name, at, "frame payload checksum");
                         }
                         Some(frame) => match header.kind {
-                            FrameKind::Seal => seal = Seal::decode(frame.payload(), at).ok(),
+                            FrameKind::Seal => {
+                                let lane = if extent.log { Lane::Log } else { Lane::Bulk };
+                                seal = Seal::decode(frame.payload(), lane, at).ok();
+                            }
                             FrameKind::Footer => match decode_footer(frame.payload()) {
                                 Ok(part) => footer.extend(part),
                                 Err(bad) => self.problem(&extent.name, at, bad.what),

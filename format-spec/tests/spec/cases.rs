@@ -25,6 +25,8 @@ pub(crate) struct Case {
 
 /// Where the frames of the vectors stand.
 const OFFSET: u64 = 8_192;
+/// Where seals stand: behind a footer of one entry.
+const SEAL_OFFSET: u64 = OFFSET + 128;
 
 /// Vectors that grow in number.
 #[derive(Default)]
@@ -38,7 +40,7 @@ impl Cases {
     /// A frame of the log at 8,192 with right checksums.
     fn frame(&mut self, valid: bool, name: &str, about: &str, head: &FrameHead, payload: &[u8]) {
         let bytes = encode::frame(&rules(Lane::Log), OFFSET, head, payload);
-        self.add(valid, name, about, frame_shape(Lane::Log), bytes);
+        self.add(valid, name, about, frame_shape(Lane::Log, OFFSET), bytes);
     }
 
     /// A commit frame with this payload.
@@ -51,8 +53,8 @@ fn rules(lane: Lane) -> Rules {
     Rules { uuid: UUID, epoch: [1; 16], lane, chunk_max: 4_096 }
 }
 
-fn frame_shape(lane: Lane) -> Shape {
-    Shape::Frame { lane, uuid: UUID, epoch: [1; 16], offset: OFFSET, chunk_max: 4_096 }
+fn frame_shape(lane: Lane, offset: u64) -> Shape {
+    Shape::Frame { lane, uuid: UUID, epoch: [1; 16], offset, chunk_max: 4_096 }
 }
 
 fn plain(kind: Kind, id: [u8; 32], context: u64, payload: &[u8]) -> FrameHead {
@@ -229,14 +231,14 @@ fn frames(cases: &mut Cases) {
     wrong("frame-page-short", "A page of 55 bytes.", plain(Kind::Page, [6; 32], 1, &[0; 55]), &[0; 55]);
     wrong("frame-seal-short", "A seal of 79 bytes.", plain(Kind::Seal, [2; 32], FIRST_LSN, &[0; 79]), &[0; 79]);
     let mark = encode::frame(&rules(Lane::Bulk), OFFSET, &plain(Kind::Mark, [2; 32], FIRST_LSN, &[]), &[]);
-    cases.add(false, "frame-mark-bulk", "A mark in a bulk segment.", frame_shape(Lane::Bulk), mark);
+    cases.add(false, "frame-mark-bulk", "A mark in a bulk segment.", frame_shape(Lane::Bulk, OFFSET), mark);
 }
 
 /// A frame whose header was changed, with a right header checksum.
 fn frame_headers(cases: &mut Cases) {
     let good = encode::frame(&rules(Lane::Log), OFFSET, &plain(Kind::Chunk, [6; 32], 1, b"a chunk"), b"a chunk");
     let salt: [&[u8]; 3] = [&UUID, &[1; 16], &OFFSET.to_le_bytes()];
-    let shape = || frame_shape(Lane::Log);
+    let shape = || frame_shape(Lane::Log, OFFSET);
     let mut wrong = |name: &str, about: &str, at: usize, new: &[u8]| {
         let head = patch_sum(&good[..60], at, new, &salt);
         cases.add(false, name, about, shape(), [&head, &good[60..]].concat());
@@ -439,7 +441,7 @@ fn pages_and_seals(cases: &mut Cases) {
     frame(false, "footer-count", "Three entries by its count, two by its length.", &patch(&footer, 0, &[3]));
     frame(false, "footer-kind", "An entry of a commit.", &patch(&footer, 60, &[3]));
     let seal = encode::seal(&Seal {
-        end: OFFSET + 192,
+        end: SEAL_OFFSET + 192,
         footer_offset: OFFSET,
         synced_upto: OFFSET,
         first_lsn: FIRST_LSN,
@@ -449,13 +451,18 @@ fn pages_and_seals(cases: &mut Cases) {
         successor: Some((2, [7; 16])),
     });
     let mut frame = |valid, name: &str, about: &str, payload: &[u8]| {
-        cases.frame(valid, name, about, &plain(Kind::Seal, [2; 32], FIRST_LSN + 4, payload), payload);
+        let head = plain(Kind::Seal, [2; 32], FIRST_LSN + 4, payload);
+        let bytes = encode::frame(&rules(Lane::Log), SEAL_OFFSET, &head, payload);
+        cases.add(valid, name, about, frame_shape(Lane::Log, SEAL_OFFSET), bytes);
     };
     frame(true, "seal", "A seal of the log.", &seal);
     frame(false, "seal-end", "An end that is not behind it.", &patch(&seal, 0, &[0]));
+    frame(false, "seal-footer", "A footer that is the seal itself.", &patch(&seal, 8, &SEAL_OFFSET.to_le_bytes()));
+    frame(false, "seal-synced", "Synced behind its footer.", &patch(&seal, 16, &SEAL_OFFSET.to_le_bytes()));
+    frame(false, "seal-lsn", "A seal of the log without a first LSN.", &patch(&seal, 24, &[0; 8]));
     frame(false, "seal-successor", "A seal of the log without a successor.", &patch(&seal, 56, &[0; 8]));
     let bulk = encode::seal(&Seal {
-        end: OFFSET + 192,
+        end: SEAL_OFFSET + 192,
         footer_offset: OFFSET,
         synced_upto: OFFSET,
         first_lsn: 0,
@@ -464,6 +471,6 @@ fn pages_and_seals(cases: &mut Cases) {
         byte_count: 512,
         successor: None,
     });
-    let bytes = encode::frame(&rules(Lane::Bulk), OFFSET, &plain(Kind::Seal, [0; 32], 0, &bulk), &bulk);
-    cases.add(true, "seal-bulk", "A seal of a bulk segment.", frame_shape(Lane::Bulk), bytes);
+    let bytes = encode::frame(&rules(Lane::Bulk), SEAL_OFFSET, &plain(Kind::Seal, [0; 32], 0, &bulk), &bulk);
+    cases.add(true, "seal-bulk", "A seal of a bulk segment.", frame_shape(Lane::Bulk, SEAL_OFFSET), bytes);
 }

@@ -193,7 +193,7 @@ fn campaign(arguments: &Arguments) -> Result<Outcome, String> {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let line = format!(
         "at-rest: store {} of {} KiB, {} planned, {} flips ({}), {} other damages: {} reads CORRUPT, {} records lost and named, {} healed, \
-         {} opens read-only, {} refused, 0 wrong bytes, {violations} violations, {} s",
+         {} opens read-only, {} refused, {violations} violations (wrong bytes, panics, silence), {} s",
         arguments.from,
         bytes >> 10,
         damages.len(),

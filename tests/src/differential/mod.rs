@@ -14,7 +14,7 @@ use holdfast::{
         commit::Commit,
         frame::{FrameHeader, FrameSalt},
         keyspace::Keyspace,
-        manifest::Manifest,
+        manifest::{Lane as EngineLane, Manifest},
         page::Page,
         seal::{Seal, decode_footer},
         segment_header::SegmentHeader,
@@ -155,8 +155,8 @@ fn manifest(bytes: &[u8]) {
 
 fn lane(lane: holdfast::format::manifest::Lane) -> Lane {
     match lane {
-        holdfast::format::manifest::Lane::Log => Lane::Log,
-        holdfast::format::manifest::Lane::Bulk => Lane::Bulk,
+        EngineLane::Log => Lane::Log,
+        EngineLane::Bulk => Lane::Bulk,
     }
 }
 
@@ -274,7 +274,7 @@ fn same_state(catalog: &Catalog, commit: &spec::commit::Commit) {
 }
 
 fn seal(bytes: &[u8]) {
-    let both = agree(Seal::decode(bytes, BASE - 64), spec::seal::Seal::parse(bytes, Lane::Log, BASE));
+    let both = agree(Seal::decode(bytes, EngineLane::Log, BASE - 64), spec::seal::Seal::parse(bytes, Lane::Log, BASE));
     let Some((ours, theirs)) = both else { return };
     let mapped = spec::seal::Seal {
         end: ours.end,

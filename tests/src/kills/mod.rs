@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Kills in all.
     #[arg(long, default_value_t = 500)]
     pub count: u64,
-    /// The first seed; each kill has one.
+    /// The first seed; each put that is to be killed has one.
     #[arg(long, default_value_t = 0)]
     pub from: u64,
     /// Stores that are worked on at a time.
@@ -49,6 +49,7 @@ pub struct Arguments {
 #[derive(Default, Clone, Copy, Debug)]
 struct Counts {
     kills: u64,
+    ended: u64,
     acked: u64,
     kept: u64,
     dropped: u64,
@@ -59,6 +60,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, other: Self) {
         self.kills += other.kills;
+        self.ended += other.ended;
         self.acked += other.acked;
         self.kept += other.kept;
         self.dropped += other.dropped;
@@ -69,7 +71,7 @@ impl Counts {
 
 /// A store is made anew when it has grown to this.
 const STORE_MAX: u64 = 96 << 20;
-/// Kills between two deep verifications.
+/// Puts between two deep verifications.
 const DEEP_EVERY: u64 = 10;
 
 /// Runs the campaign.
@@ -98,12 +100,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     for violation in &violations {
         println!("{violation}");
     }
-    let Counts { kills, acked, kept, dropped, progress, stores } = counts;
+    let Counts { kills, ended, acked, kept, dropped, progress, stores } = counts;
     let line = format!(
-        "kills: {kills} kills, seeds {}..{}, {acked} puts acknowledged, {} lost or damaged, unacknowledged {kept} kept whole and {dropped} gone \
+        "kills: {kills} kills and {ended} puts that were done before, seeds {}..{}, {acked} puts acknowledged, {} lost or damaged, unacknowledged {kept} kept whole and {dropped} gone \
          without a trace, {progress} killed behind a progress commit, {stores} stores, {} s",
         arguments.from,
-        arguments.from + arguments.count,
+        arguments.from + kills + ended,
         violations.len(),
         watch.elapsed().as_secs()
     );
@@ -111,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.totals {
         add_to_totals(&line);
     }
-    if violations.is_empty() && kills == arguments.count {
+    if violations.is_empty() && kills >= arguments.count {
         let _ = fs::remove_dir_all(&dir);
         Outcome::Held
     } else {
@@ -119,11 +121,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// Every `threads`-th seed, on stores of its own.
+/// Every `threads`-th seed, on stores of its own, until its share of kills is done.
 fn one_lane(arguments: &Arguments, lane: u64, binary: &Path, dir: &Path, counts: &mut Counts) -> Result<(), String> {
     let mut rig: Option<Rig> = None;
-    let seeds = (arguments.from..arguments.from + arguments.count).skip(usize::try_from(lane).unwrap_or(0));
-    for seed in seeds.step_by(usize::try_from(arguments.threads).unwrap_or(1)) {
+    let share = arguments.count.div_ceil(arguments.threads);
+    let mut seed = arguments.from + lane;
+    while counts.kills < share {
         let found = (|| {
             let rig = match &mut rig {
                 Some(rig) if rig.store_len()? < STORE_MAX => rig,
@@ -132,19 +135,21 @@ fn one_lane(arguments: &Arguments, lane: u64, binary: &Path, dir: &Path, counts:
                     other.insert(Rig::new(binary, dir)?)
                 }
             };
-            rig.kill_one(&mut Random::new(seed), counts)?;
-            counts.kills += 1;
-            rig.check(counts, counts.kills.is_multiple_of(DEEP_EVERY))
+            let mut random = Random::new(seed);
+            rig.kill_one(&mut random, counts)?;
+            rig.check(counts, (counts.kills + counts.ended).is_multiple_of(DEEP_EVERY))?;
+            rig.put_one(&mut random, counts)
         })();
         found.map_err(|what: String| {
             format!(
                 "VIOLATION at seed {seed}: {what}\n  the store is in {}\n  again: {COMMAND} kills --from {} --count {} --threads {}",
                 dir.display(),
                 arguments.from,
-                seed + 1 - arguments.from,
+                arguments.count,
                 arguments.threads
             )
         })?;
+        seed += arguments.threads;
     }
     Ok(())
 }

@@ -4,8 +4,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use holdfast::{digest::Sha256Stream, ids::Sha256};
@@ -15,6 +16,8 @@ use crate::random::Random;
 
 /// The engine commits the progress of a stream after this many bytes.
 const PROGRESS: usize = 16 << 20;
+/// The signal that no process can hold up.
+const SIGKILL: i32 = 9;
 
 /// A store and what is known about it.
 pub(super) struct Rig {
@@ -68,13 +71,37 @@ impl Rig {
         Err(format!("{arguments:?}: {}: {err} {out}", output.status))
     }
 
-    /// Puts, and kills the process on the way.
+    /// Puts, and kills the process on the way, unless it was done before.
     pub(super) fn kill_one(&mut self, random: &mut Random, counts: &mut Counts) -> Result<(), String> {
-        if random.one_in(3) { self.kill_at_bytes(random, counts) } else { self.kill_at_acks(random, counts) }
+        let status =
+            if random.one_in(3) { self.kill_at_bytes(random, counts)? } else { self.kill_at_acks(random, counts)? };
+        if status.signal() == Some(SIGKILL) {
+            counts.kills += 1;
+            return Ok(());
+        }
+        counts.ended += 1;
+        // A process that ends by itself has put all that it was given and said so: else a store that takes nothing would pass.
+        if status.success() && self.open.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("a put ended by itself with {status} and {} of its files unanswered", self.open.len()))
+        }
+    }
+
+    /// Puts a small file, which must succeed.
+    pub(super) fn put_one(&mut self, random: &mut Random, counts: &mut Counts) -> Result<(), String> {
+        let len = 1 + random.index(4096);
+        let content = Content::new(random, len);
+        let path = self.files.join("after");
+        fs::write(&path, &content.bytes).map_err(|e| e.to_string())?;
+        self.open.push(content.sha256.to_string());
+        let output = self.succeed(&["put", &path.to_string_lossy()])?;
+        self.acknowledged(String::from_utf8_lossy(&output).lines().map(str::to_owned), counts);
+        if self.open.is_empty() { Ok(()) } else { Err("a put that succeeded gave no answer".to_owned()) }
     }
 
     /// Many files; the kill comes when so many lines were read, or at once.
-    fn kill_at_acks(&mut self, random: &mut Random, counts: &mut Counts) -> Result<(), String> {
+    fn kill_at_acks(&mut self, random: &mut Random, counts: &mut Counts) -> Result<ExitStatus, String> {
         let mut arguments = vec!["put".to_owned()];
         let count = 1 + random.index(8);
         for n in 0..count {
@@ -91,15 +118,15 @@ impl Rig {
             self.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(|e| e.to_string())?;
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let read = lines.by_ref().take(after).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-        kill(&mut child)?;
+        let status = kill(&mut child)?;
         // What the process had written before it died was acknowledged too; its last line may be cut.
         let rest = lines.map_while(Result::ok);
         self.acknowledged(read.into_iter().chain(rest), counts);
-        Ok(())
+        Ok(status)
     }
 
     /// One stream through a pipe; the kill comes when so many bytes were fed, or once all were and the answer is under way.
-    fn kill_at_bytes(&mut self, random: &mut Random, counts: &mut Counts) -> Result<(), String> {
+    fn kill_at_bytes(&mut self, random: &mut Random, counts: &mut Counts) -> Result<ExitStatus, String> {
         let len = if random.one_in(4) { PROGRESS + random.index(12 << 20) } else { random.index(4 << 20) };
         let content = Content::new(random, len);
         let fed = if random.one_in(3) { len } else { random.index(len + 1) };
@@ -113,27 +140,24 @@ impl Rig {
             .map_err(|e| e.to_string())?;
         let mut stdin = child.stdin.take().expect("it is piped");
         stdin.write_all(&content.bytes[..fed]).map_err(|e| format!("feed: {e}"))?;
-        if fed == len {
+        let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut lines = String::new();
+        let status = if fed == len {
             drop(stdin);
             if random.one_in(2) {
-                let mut line = String::new();
-                let _ = BufReader::new(child.stdout.as_mut().expect("it is piped")).read_line(&mut line);
-                kill(&mut child)?;
-                self.acknowledged([line.trim_end().to_owned()].into_iter(), counts);
-                return Ok(());
+                let _ = stdout.read_line(&mut lines);
             }
+            kill(&mut child)?
         } else {
             counts.progress += u64::from(fed > PROGRESS + (1 << 20));
-            // Kept open: an end of the pipe would be the end of the stream.
-            kill(&mut child)?;
+            // The pipe stays open: its end would be the end of the stream.
+            let status = kill(&mut child)?;
             drop(stdin);
-        }
-        kill(&mut child)?;
-        let mut rest = String::new();
-        let _ = child.stdout.take().expect("it is piped").read_to_string(&mut rest);
-        let lines: Vec<String> = rest.lines().map(str::to_owned).collect();
-        self.acknowledged(lines.into_iter(), counts);
-        Ok(())
+            status
+        };
+        let _ = stdout.read_to_string(&mut lines);
+        self.acknowledged(lines.lines().map(str::to_owned), counts);
+        Ok(status)
     }
 
     /// Notes every whole line of a put.
@@ -189,9 +213,9 @@ impl Rig {
     }
 }
 
-/// SIGKILL, and waits for the end.
-fn kill(child: &mut Child) -> Result<(), String> {
-    child.kill().and_then(|()| child.wait()).map(drop).map_err(|e| format!("kill: {e}"))
+/// Sends SIGKILL, waits for the end and says how it came.
+fn kill(child: &mut Child) -> Result<ExitStatus, String> {
+    child.kill().and_then(|()| child.wait()).map_err(|e| format!("kill: {e}"))
 }
 
 /// A text field of a line of JSON that the command line wrote: ids and digests have nothing that is escaped.
