@@ -16,7 +16,9 @@ mod values;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{Cli, Command, completions, get, init, inspect, list, man, put, quickstart, stat, stats, verify};
+use commands::{
+    Cli, Command, checkpoint, completions, get, init, inspect, list, man, put, quickstart, stat, stats, verify,
+};
 use exit_code::Outcome;
 use session::Session;
 
@@ -41,6 +43,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Verify(args) => verify::run(args, session),
         Command::Inspect(args) => inspect::run(args, session),
         Command::Stats(args) => stats::run(args, session),
+        Command::Checkpoint(args) => checkpoint::run(args, session),
         Command::Quickstart(args) => quickstart::run(args, session),
         Command::Completions(args) => completions::run(args, session),
         Command::Man(args) => man::run(args, session),

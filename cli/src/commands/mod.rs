@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, its help, what it calls and what it prints.
 
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod get;
 pub(crate) mod init;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Quickstart(quickstart::QuickstartArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),

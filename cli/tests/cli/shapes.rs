@@ -57,6 +57,7 @@ fn init_put_get_and_stats_have_their_names() {
             "logical_bytes",
             "segments",
             "tables",
+            "mirror_reads",
             "unique_bytes"
         ]
     );

@@ -4,8 +4,20 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 11] =
-    ["init", "put", "get", "stat", "list", "verify", "inspect", "stats", "quickstart", "completions", "man"];
+const COMMANDS: [&str; 12] = [
+    "init",
+    "put",
+    "get",
+    "stat",
+    "list",
+    "verify",
+    "inspect",
+    "stats",
+    "checkpoint",
+    "quickstart",
+    "completions",
+    "man",
+];
 
 fn run(args: &[&str]) -> Ran {
     holdfast().args(args).output().expect("it starts").into()

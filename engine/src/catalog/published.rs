@@ -84,6 +84,13 @@ impl View<'_> {
         self.0.0.read().usage()
     }
 
+    /// Memory of both memtables.
+    #[cfg(test)]
+    pub fn memory_bytes(self) -> u64 {
+        let catalog = self.0.0.read();
+        catalog.active.bytes() + catalog.flushing.as_ref().map_or(0, |flushing| flushing.bytes())
+    }
+
     /// The tables.
     pub fn tables(self) -> Arc<Tables> {
         Arc::clone(&self.0.0.read().tables)

@@ -14,6 +14,7 @@ use crate::{
     segment,
 };
 
+mod checkpoints;
 mod full;
 mod hostile;
 

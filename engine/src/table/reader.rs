@@ -59,7 +59,7 @@ impl Ground {
     }
 
     /// Closes the files of a table that goes.
-    pub fn forget(&self, table: FileId) {
+    fn forget(&self, table: FileId) {
         self.open.lock().files.retain(|(id, _), _| *id != table);
     }
 
@@ -104,6 +104,11 @@ impl Table {
     pub fn new(ground: Arc<Ground>, meta: ManifestTable) -> Self {
         let salt = TableSalt::new(ground.uuid, meta.id);
         Self { meta, ground, salt, header: OnceLock::new(), filters: Mutex::default() }
+    }
+
+    /// Closes its files, before they are destroyed.
+    pub fn close(&self) {
+        self.ground.forget(self.meta.id);
     }
 
     #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod encode;
 pub mod records;
 mod rng;
 mod segments;
+pub mod tables;
 mod workload;
 mod world;
 

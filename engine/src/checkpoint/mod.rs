@@ -15,6 +15,7 @@ use crate::{
     format::{
         keyspace::Keyspace,
         manifest::{Manifest, ManifestTable, Sums},
+        superblock::ReplayPosition,
     },
     health::Health,
     ids::{FileId, Lsn, StoreUuid},
@@ -26,6 +27,10 @@ use crate::{
     sync::{Arc, Mutex},
     table::{self, Builder, Entry, Table},
 };
+
+mod merge;
+
+use merge::Job;
 
 /// When a checkpoint is due. The defaults are the store's limits; tests make them small.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +48,10 @@ impl Default for Tuning {
         Self { memtable_bytes: MEMTABLE_BYTES, log_bytes: CHECKPOINT_LOG_BYTES, table_pages: usize::MAX }
     }
 }
+
+/// Steps of a merge while a memtable fills: each writes a table, of about half the size of a memtable, so that merging keeps up where
+/// every byte is written again seven times.
+const MERGE_STEPS: u64 = 16;
 
 /// What checkpoints stand on.
 pub struct Ground {
@@ -81,6 +90,10 @@ struct State {
     frozen: Option<Frozen>,
     /// Tables that no manifest names any more, and that a reader may have entered.
     obsolete: Vec<Arc<Table>>,
+    /// A merge that is under way.
+    merge: Option<Job>,
+    /// Bytes of the memtable from which on the next step of it is due.
+    merge_at: u64,
     /// Why the last one failed, and how much there must be before it is tried again.
     failed: Option<(Error, Load)>,
 }
@@ -109,7 +122,7 @@ struct Made {
 impl Checkpointer {
     /// Goes on from the manifest that the superblock names.
     pub fn new(ground: Ground, manifest: Manifest, tuning: Tuning) -> Self {
-        let state = State { manifest, frozen: None, obsolete: Vec::new(), failed: None };
+        let state = State { manifest, frozen: None, obsolete: Vec::new(), merge: None, merge_at: 0, failed: None };
         Self { ground, tuning, state: Mutex::new(state) }
     }
 
@@ -163,6 +176,7 @@ impl Checkpointer {
             Ok((manifest, tables)) => {
                 let before = std::mem::replace(&mut state.manifest, manifest);
                 self.ground.published.install(tables, true);
+                state.merge_at = 0;
                 self.destroy(state, before.generation);
                 Ok(self.done(state))
             }
@@ -203,7 +217,7 @@ impl Checkpointer {
         before: &Manifest,
         made: &mut Made,
     ) -> Result<(Manifest, Tables)> {
-        let Ground { disk, root, .. } = &self.ground;
+        let root = &self.ground.root;
         let first = before.tables.last().map_or(Lsn::FIRST, |table| table.last_lsn.plus(1));
         let lsns = (first, Lsn(frozen.point.replay.lsn.0 - 1));
         // Without older tables a deletion has nothing to hide.
@@ -223,23 +237,82 @@ impl Checkpointer {
         {
             return Err(Error::new(Kind::Limit, "the store has more files than a manifest can name"));
         }
+        self.name(&manifest, before.generation, frozen.point.replay, made)?;
+        Ok((manifest, tables))
+    }
+
+    /// Writes a manifest and lets the superblock name it.
+    fn name(&self, manifest: &Manifest, before: u64, replay: ReplayPosition, made: &mut Made) -> Result<()> {
+        let Ground { disk, root, .. } = &self.ground;
         made.generation = Some(manifest.generation);
         if canary::sings(Canary::DestroyedEarly) {
-            self.destroy_manifest(before.generation);
+            self.destroy_manifest(before);
         }
-        let replay = frozen.point.replay;
         if canary::sings(Canary::SuperblockEarly) {
             let bytes = manifest.encode();
             let digest = crate::digest::file_digest(&bytes);
             root.update(|s| (s.manifest, s.replay) = ((manifest.generation, bytes.len() as u64, digest), replay))?;
-            manifest::write(&**disk, &manifest)?;
-            writer::sync_dir(&**disk)?;
-            return Ok((manifest, tables));
+            manifest::write(&**disk, manifest)?;
+            return writer::sync_dir(&**disk);
         }
-        let named = manifest::write(&**disk, &manifest)?;
+        let named = manifest::write(&**disk, manifest)?;
         writer::sync_dir(&**disk)?;
-        root.update(|s| (s.manifest, s.replay) = (named, replay))?;
-        Ok((manifest, tables))
+        root.update(|s| (s.manifest, s.replay) = (named, replay))
+    }
+
+    /// One step of a merge, if one is worth it: a table is written, or the manifest names the merged run in the place of the others.
+    fn merge_step(&self, state: &mut State) -> Result<()> {
+        let tables = self.ground.published.read().tables();
+        let mut job = match state.merge.take() {
+            Some(job) => job,
+            None => match merge::worth_merging(tables.runs()) {
+                Some(count) => Job::new(&tables, count)?,
+                None => return Ok(()),
+            },
+        };
+        let mut made = Made::default();
+        match self.merge_on(state, &mut job, &tables, &mut made) {
+            Ok(true) => state.merge = Some(job),
+            Ok(false) => {
+                state.obsolete.extend(job.into_runs().iter().flat_map(|run| run.tables().to_vec()));
+                drop(tables);
+                self.destroy_obsolete(state);
+            }
+            Err(error) => {
+                made.tables.extend(job.ids());
+                let error = self.ground.health.notice(error);
+                if self.ground.health.is_writable() {
+                    self.take_back(&made);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// True while there is more to merge.
+    fn merge_on(&self, state: &mut State, job: &mut Job, tables: &Tables, made: &mut Made) -> Result<bool> {
+        self.ground.health.check()?;
+        let Ground { disk, root, published, .. } = &self.ground;
+        let id = root.allocate_file()?;
+        made.tables.push(id);
+        let mut builder = Builder::new(state.manifest.uuid, id, job.lsns).closing_behind(self.tuning.table_pages);
+        let more = job.fill(&mut builder)?;
+        if let Some(built) = builder.finish() {
+            job.written.push(table::write(&**disk, id, &built)?);
+        }
+        if more {
+            return Ok(true);
+        }
+        writer::sync_dir(&**disk)?;
+        let tables = job.replace(tables);
+        let generation = root.allocate_generation()?;
+        let manifest = Manifest { generation, tables: tables.metas(), ..state.manifest.clone() };
+        self.name(&manifest, state.manifest.generation, root.current().replay, made)?;
+        let before = std::mem::replace(&mut state.manifest, manifest);
+        published.install(tables, false);
+        self.destroy_manifest(before.generation);
+        Ok(false)
     }
 
     /// Writes entries that come in order as the tables of one run, and makes their names durable. Memory: one table.
@@ -291,14 +364,29 @@ impl Checkpointer {
     /// Destroys what only the manifest before named. A table goes when nobody has entered it any more; what stays for now is tried
     /// again, and in the end by the next open.
     fn destroy(&self, state: &mut State, generation: u64) {
-        let disk = &*self.ground.disk;
         self.destroy_manifest(generation);
+        self.destroy_obsolete(state);
+    }
+
+    fn destroy_obsolete(&self, state: &mut State) {
+        let disk = &*self.ground.disk;
         for table in state.obsolete.extract_if(.., |table| Arc::strong_count(table) == 1) {
+            table.close();
             for name in table::names(table.meta.id).iter().take(table.copies()) {
                 let _ = writer::destroy(disk, name);
             }
         }
         let _ = writer::sync_dir(disk);
+    }
+
+    /// The work of merging is spread over the time that a memtable takes to fill. What fails is begun again later.
+    fn merge_if_due(&self, state: &mut State, load: Load) {
+        if load.memtable >= state.merge_at && state.failed.is_none() {
+            state.merge_at = load.memtable + self.tuning.memtable_bytes / MERGE_STEPS;
+            if self.merge_step(state).is_err() {
+                state.merge_at = load.memtable + self.tuning.memtable_bytes / 4;
+            }
+        }
     }
 
     fn destroy_manifest(&self, generation: u64) {
@@ -326,7 +414,14 @@ impl Upkeep for Keeper {
     fn after(&self, commit: &Commit) {
         let Keeper(checkpointer) = self;
         let load = checkpointer.load(commit);
-        if !checkpointer.is_due(load, Load::default()) || !checkpointer.ground.health.is_writable() {
+        if !checkpointer.ground.health.is_writable() {
+            return;
+        }
+        if !checkpointer.is_due(load, Load::default()) {
+            // Whoever comes by first; nobody waits for a merge.
+            if let Some(mut state) = checkpointer.state.try_lock() {
+                checkpointer.merge_if_due(&mut state, load);
+            }
             return;
         }
         // Somebody else is at it. Whoever commits faster than tables are written waits for it, so that memory stays bounded.
