@@ -134,6 +134,7 @@ pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
     let ground = Ground::new(Arc::clone(disk), superblock.uuid, TABLE_CACHE_BYTES);
     let catalog = Catalog::new(Tables::new(Arc::new(ground), &manifest.tables), usage_of(&manifest));
     bulk_of_tables(&catalog, &segments, &mut report)?;
+    uploads_of_tables(&catalog, &mut report)?;
     let mut rebuild = Rebuild::new(catalog, Arc::clone(&segments), manifest.sums.hw);
     let found = replay::replay(&**disk, &superblock, &mut rebuild)?;
     for link in &found.links {
@@ -211,4 +212,16 @@ fn bulk_of_tables(catalog: &Catalog, segments: &Segments, report: &mut OpenRepor
         }
     }
     Ok(())
+}
+
+/// A writer ends unfinished puts when it opens: it must be able to find them.
+fn uploads_of_tables(catalog: &Catalog, report: &mut OpenReport) -> Result<()> {
+    match catalog.scan(Keyspace::Upload, &[], None, usize::MAX) {
+        Err(e) if e.kind() == Kind::Corrupt => {
+            report.problems.push(Problem::from(&e));
+            report.read_only.get_or_insert_with(|| "the list of unfinished puts is damaged".to_owned());
+            Ok(())
+        }
+        uploads => uploads.map(drop),
+    }
 }

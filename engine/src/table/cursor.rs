@@ -53,7 +53,7 @@ impl Cursor {
     }
 
     fn bucket<'p>(&self, page: &'p Arc<Page>, keyspace: Keyspace, overflow: bool, number: u32) -> Result<Bucket<'p>> {
-        Bucket::decode(page, keyspace, overflow).map_err(|bad| self.table.bad(number, bad))
+        Bucket::known(page, keyspace, overflow).map_err(|bad| self.table.bad(number, bad))
     }
 
     /// The next entry; deletions are entries too.

@@ -7,7 +7,7 @@ use crate::{
     disk::{self, Disk, File, OpenOptions},
     error::{Error, Kind, Result},
     format::{
-        Bad,
+        Bad, Decoded,
         keyspace::Keyspace,
         manifest::ManifestTable,
         table::{
@@ -170,6 +170,8 @@ impl Table {
             },
             result => result?,
         };
+        // What is in the cache is whole in itself, so that a look-up in it checks no more than what it needs.
+        check_buckets(&page).map_err(|bad| self.bad(number, bad))?;
         let page = Arc::new(page);
         self.ground.cache.put(self.meta.id, number, &page);
         Ok(page)
@@ -209,13 +211,13 @@ impl Table {
         let keyspace = section.keyspace;
         let number = section.first + bucket_of(key, section.low, section.high, section.data);
         let page = self.page(number)?;
-        let bucket = Bucket::decode(&page, keyspace, false).map_err(|bad| self.bad(number, bad))?;
+        let bucket = Bucket::known(&page, keyspace, false).map_err(|bad| self.bad(number, bad))?;
         match bucket.find(key) {
             Ok(index) => Ok(Some(bucket.entry(index).map(<[u8]>::to_vec))),
             Err(at) if at == bucket.len() && bucket.overflows() => {
                 let (number, index) = self.seek_overflow(section, key)?;
                 let page = self.page(number)?;
-                let found = Bucket::decode(&page, keyspace, true).map_err(|bad| self.bad(number, bad))?;
+                let found = Bucket::known(&page, keyspace, true).map_err(|bad| self.bad(number, bad))?;
                 let here = index < found.len() && found.key(index) == key;
                 Ok(here.then(|| found.entry(index).map(<[u8]>::to_vec)))
             }
@@ -230,12 +232,12 @@ impl Table {
             let middle = low.midpoint(high);
             let number = section.extra_first() + middle;
             let page = self.page(number)?;
-            let bucket = Bucket::decode(&page, section.keyspace, true).map_err(|bad| self.bad(number, bad))?;
+            let bucket = Bucket::known(&page, section.keyspace, true).map_err(|bad| self.bad(number, bad))?;
             if bucket.key(0) <= key { low = middle + 1 } else { high = middle }
         }
         let number = section.extra_first() + low.saturating_sub(1);
         let page = self.page(number)?;
-        let bucket = Bucket::decode(&page, section.keyspace, true).map_err(|bad| self.bad(number, bad))?;
+        let bucket = Bucket::known(&page, section.keyspace, true).map_err(|bad| self.bad(number, bad))?;
         let at = bucket.find(key).unwrap_or_else(|at| at);
         if at == bucket.len() && low < section.extra { Ok((section.extra_first() + low, 0)) } else { Ok((number, at)) }
     }
@@ -328,5 +330,16 @@ impl Table {
         let (seed, segment_len, segment_count_len) = (section.seed, section.segment_len, section.segment_count_len);
         let filter = Filter { seed, segment_len, segment_count_len, fingerprints };
         filter.check().map_err(|bad| self.bad(section.filter_first(), bad))
+    }
+}
+
+/// Checks the entries of a bucket or overflow page.
+fn check_buckets(page: &Page) -> Decoded<()> {
+    match Head::read(page) {
+        Ok(Head { kind: kind @ (PageKind::Bucket | PageKind::Overflow), keyspace, .. }) => {
+            Bucket::decode(page, keyspace, kind == PageKind::Overflow).map(drop)
+        }
+        // Page 0 has no head; others are checked where they are read.
+        _ => Ok(()),
     }
 }

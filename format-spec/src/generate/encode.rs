@@ -177,7 +177,7 @@ pub fn commit(synced_upto: SyncedUpto, hw: u64, requests: &[Vec<Edit>]) -> Vec<u
         out.u32(len32(request.len()));
     }
     for edit in requests.iter().flatten() {
-        out.bytes(&super::records::edit(edit));
+        out.bytes(&records::edit(edit));
     }
     out.0
 }

@@ -3,6 +3,7 @@
 
 pub mod seeds;
 pub mod structure;
+pub mod table;
 
 use std::fmt::Debug;
 
