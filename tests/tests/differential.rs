@@ -75,12 +75,12 @@ fn tables_read_the_same_in_both_readers_and_hostile_ones_do_not_panic() {
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../format-spec/vectors");
     for name in ["valid/table", "valid/table-overflow", "valid/table-branch"] {
         let good = std::fs::read(format!("{vectors}/{name}.bin")).expect("a vector");
-        holdfast_tests::differential::table::run(&[&[0], &good[..]].concat());
+        differential::table::run(&[&[0], &good[..]].concat());
         for offset in (0..good.len()).step_by(7) {
             for change in [1, 0x80, 0xff] {
                 let mut bad = [&[1], &good[..]].concat();
                 bad[1 + offset] ^= change;
-                holdfast_tests::differential::table::run(&bad);
+                differential::table::run(&bad);
             }
         }
     }

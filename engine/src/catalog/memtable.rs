@@ -58,7 +58,7 @@ impl Memtable {
     }
 
     /// Every entry in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Keyspace, Entry)> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = (Keyspace, Entry)> + '_ {
         self.spaces.iter().flat_map(|(keyspace, space)| {
             space.iter().map(|(key, value)| (*keyspace, (key.to_vec(), value.as_ref().map(|value| value.to_vec()))))
         })

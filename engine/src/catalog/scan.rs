@@ -41,7 +41,7 @@ impl Source {
     fn step(&mut self) -> Result<Option<Entry>> {
         let next = match &mut self.from {
             From::Memory(entries) => entries.next(),
-            From::Run(cursor) => cursor.next()?,
+            From::Run(cursor) => cursor.next_entry()?,
         };
         Ok(std::mem::replace(&mut self.head, next))
     }
@@ -56,7 +56,7 @@ impl Merge {
     }
 
     /// The next key with what the newest source says of it. O(sources).
-    pub fn next(&mut self) -> Result<Option<Entry>> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         let heads = self.sources.iter().filter_map(|source| source.head.as_ref());
         let Some(key) = heads.map(|(key, _)| key).min().cloned() else { return Ok(None) };
         let mut found = None;
@@ -86,7 +86,7 @@ pub(super) fn scan(
         let last = entries.last().map(|(key, _)| key.clone());
         let mut merge = tables.merge(entries, keyspace, after.as_deref().unwrap_or(prefix))?;
         while found.len() < limit {
-            let Some((key, value)) = merge.next()? else { break };
+            let Some((key, value)) = merge.next_entry()? else { break };
             if after.as_ref() == Some(&key) {
                 continue;
             }

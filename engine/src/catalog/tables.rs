@@ -149,9 +149,9 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    pub(super) fn next(&mut self) -> Result<Option<Entry>> {
+    pub(super) fn next_entry(&mut self) -> Result<Option<Entry>> {
         while let Some(cursor) = &mut self.here {
-            if let Some(entry) = cursor.next()? {
+            if let Some(entry) = cursor.next_entry()? {
                 return Ok(Some(entry));
             }
             self.here = self.rest.next().map(|table| Cursor::new(table, self.keyspace, &[])).transpose()?;

@@ -99,7 +99,7 @@ impl Bed {
                 let Some(frozen) = self.frozen.take() else { return };
                 self.next += 1;
                 let lsn = Lsn(self.next);
-                let metas = self.write((lsn, lsn), &mut frozen.iter());
+                let metas = self.write((lsn, lsn), &mut frozen.entries());
                 self.tables = self.tables.with_run(&metas);
                 self.published.install(self.tables.clone(), true);
             }
@@ -108,7 +108,7 @@ impl Bed {
                 let cursors = self.tables.runs().iter().map(|run| run.cursor(Keyspace::Op, &[]).expect("begins"));
                 let mut merge = Merge::new(Vec::new(), cursors.collect()).expect("begins");
                 let mut entries = Vec::new();
-                while let Some((key, value)) = merge.next().expect("reads") {
+                while let Some((key, value)) = merge.next_entry().expect("reads") {
                     entries.extend(value.map(|value| (Keyspace::Op, (key, Some(value)))));
                 }
                 let metas = self.tables.metas();

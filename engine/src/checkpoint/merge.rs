@@ -57,7 +57,7 @@ impl Job {
 
     fn next(&mut self) -> Result<Option<(Keyspace, Entry)>> {
         loop {
-            match self.merge.next()? {
+            match self.merge.next_entry()? {
                 Some((_, None)) if self.forgets => {}
                 Some(entry) => return Ok(Some((self.keyspace, entry))),
                 None => {

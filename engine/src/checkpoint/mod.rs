@@ -222,7 +222,7 @@ impl Checkpointer {
         let lsns = (first, Lsn(frozen.point.replay.lsn.0 - 1));
         // Without older tables a deletion has nothing to hide.
         let keeps = |(_, (_, value)): &(Keyspace, Entry)| !tables.is_empty() || value.is_some();
-        let metas = self.write_tables(before.uuid, lsns, &mut frozen.memtable.iter().filter(keeps).map(Ok), made)?;
+        let metas = self.write_tables(before.uuid, lsns, &mut frozen.memtable.entries().filter(keeps).map(Ok), made)?;
         let tables = tables.with_run(&metas);
         let manifest = Manifest {
             uuid: before.uuid,

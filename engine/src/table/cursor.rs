@@ -57,7 +57,7 @@ impl Cursor {
     }
 
     /// The next entry; deletions are entries too.
-    pub fn next(&mut self) -> Result<Option<Entry>> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         let Some(section) = self.section else { return Ok(None) };
         match section.shape {
             Shape::Tree => self.next_of_tree(&section),
@@ -84,7 +84,7 @@ impl Cursor {
         while self.page < section.extra_first() {
             let page = self.table.page(self.page)?;
             let bucket = self.bucket(&page, section.keyspace, false, self.page)?;
-            if self.index < bucket.len() {
+            if self.index < bucket.count() {
                 let entry = (bucket.key(self.index).to_vec(), bucket.entry(self.index).map(<[u8]>::to_vec));
                 self.index += 1;
                 return Ok(Some(entry));
@@ -107,7 +107,7 @@ impl Cursor {
         }
         let page = self.table.page(number)?;
         let bucket = self.bucket(&page, section.keyspace, true, number)?;
-        if index >= bucket.len() {
+        if index >= bucket.count() {
             self.overflow = (number + 1, 0);
             return self.overflow_of_bucket(section);
         }

@@ -214,11 +214,11 @@ impl Table {
         let bucket = Bucket::known(&page, keyspace, false).map_err(|bad| self.bad(number, bad))?;
         match bucket.find(key) {
             Ok(index) => Ok(Some(bucket.entry(index).map(<[u8]>::to_vec))),
-            Err(at) if at == bucket.len() && bucket.overflows() => {
+            Err(at) if at == bucket.count() && bucket.overflows() => {
                 let (number, index) = self.seek_overflow(section, key)?;
                 let page = self.page(number)?;
                 let found = Bucket::known(&page, keyspace, true).map_err(|bad| self.bad(number, bad))?;
-                let here = index < found.len() && found.key(index) == key;
+                let here = index < found.count() && found.key(index) == key;
                 Ok(here.then(|| found.entry(index).map(<[u8]>::to_vec)))
             }
             Err(_) => Ok(None),
@@ -239,7 +239,11 @@ impl Table {
         let page = self.page(number)?;
         let bucket = Bucket::known(&page, section.keyspace, true).map_err(|bad| self.bad(number, bad))?;
         let at = bucket.find(key).unwrap_or_else(|at| at);
-        if at == bucket.len() && low < section.extra { Ok((section.extra_first() + low, 0)) } else { Ok((number, at)) }
+        if at == bucket.count() && low < section.extra {
+            Ok((section.extra_first() + low, 0))
+        } else {
+            Ok((number, at))
+        }
     }
 
     fn get_leaf(&self, section: &Section, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {

@@ -33,7 +33,7 @@ fn table_of(disk: &SimDisk, meta: ManifestTable) -> Arc<Table> {
 fn all(table: &Arc<Table>, keyspace: Keyspace, from: &[u8]) -> Vec<Entry> {
     let mut cursor = Cursor::new(Arc::clone(table), keyspace, from).expect("begins");
     let mut found = Vec::new();
-    while let Some(entry) = cursor.next().expect("goes on") {
+    while let Some(entry) = cursor.next_entry().expect("goes on") {
         found.push(entry);
     }
     found

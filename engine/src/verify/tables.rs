@@ -69,7 +69,7 @@ impl Run<'_> {
         let mut cursor = Cursor::new(Arc::clone(table), keyspace, &[])?;
         let filter = if section.filter > 0 { Some(table.read_filter(section)?) } else { None };
         let (mut count, mut last): (u32, Option<Vec<u8>>) = (0, None);
-        while let Some((key, _)) = cursor.next()? {
+        while let Some((key, _)) = cursor.next_entry()? {
             let hidden = filter.as_ref().is_some_and(|f| !f.may_have(crate::format::table::filter_key(keyspace, &key)));
             if last.as_ref().is_some_and(|last| *last >= key) || !table.covers(keyspace, &key) || hidden {
                 self.problem(&name, offset, "a key of a table out of its order, its range or its filter");

@@ -67,7 +67,7 @@ fn engine(bytes: &[u8], uuid: [u8; 16]) -> Option<Rows> {
     let mut rows = Rows::new();
     for keyspace in Keyspace::ALL {
         let mut cursor = Cursor::new(Arc::clone(&table), keyspace, &[]).ok()?;
-        while let Some((key, value)) = cursor.next().ok()? {
+        while let Some((key, value)) = cursor.next_entry().ok()? {
             let found = table.get(keyspace, &key);
             rows.push((keyspace, (key, value)));
             // Hostile pages may repeat themselves; a table has an end all the same.

@@ -100,7 +100,7 @@ impl<'a> Bucket<'a> {
     }
 
     /// Entries.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         usize::from(self.head.count)
     }
 
@@ -134,7 +134,7 @@ impl<'a> Bucket<'a> {
 
     /// The entry of a key, or where it would stand. O(log n).
     pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.len());
+        let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
             match self.key(middle).cmp(key) {
