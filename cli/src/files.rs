@@ -43,7 +43,7 @@ impl Base {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, dir, flags, Mode::empty()) {
             Ok(fd) => Ok(Self::Root(fd)),
-            Err(error) => Err(Error::io(error.into(), shown(&dir.to_string_lossy()), "the root")),
+            Err(error) => Err(Error::io(error.into(), dir.to_string_lossy(), "the root")),
         }
     }
 
@@ -211,7 +211,7 @@ impl Target {
     }
 
     fn new(path: &Path, replace: bool) -> Result<Self, Error> {
-        let text = shown(&path.to_string_lossy());
+        let text = path.to_string_lossy();
         let name = match path.file_name() {
             Some(name) if !path.as_os_str().as_encoded_bytes().ends_with(b"/") => name,
             _ => return Err(invalid(format!("{text} does not name a file"))),
@@ -236,7 +236,7 @@ impl Target {
 
     /// Makes what was written durable and puts it in place.
     pub(crate) fn put_in_place(mut self) -> Result<(), Error> {
-        let text = shown(&self.name.to_string_lossy());
+        let text = self.name.to_string_lossy();
         let failed = |errno: Errno, what: &'static str| Error::io(errno.into(), &text, what);
         fsync(&self.file).map_err(|errno| failed(errno, "sync"))?;
         match self.rename() {
@@ -288,10 +288,14 @@ impl Drop for Target {
 
 /// A new directory, mode 0700, among the temporary ones.
 pub(crate) fn make_temporary_directory(name: &str) -> Result<PathBuf, Error> {
-    let path = std::env::temp_dir().join(format!("{name}-{:016x}", random_name()?));
+    make_directory(&std::env::temp_dir(), name)
+}
+
+fn make_directory(within: &Path, name: &str) -> Result<PathBuf, Error> {
+    let path = within.join(format!("{name}-{:016x}", random_name()?));
     match mkdirat(CWD, &path, Mode::RWXU) {
         Ok(()) => Ok(path),
-        Err(errno) => Err(Error::io(errno.into(), shown(&path.to_string_lossy()), "make a temporary directory")),
+        Err(errno) => Err(Error::io(errno.into(), path.to_string_lossy(), "make a temporary directory")),
     }
 }
 
@@ -309,9 +313,22 @@ impl Scratch {
         make_temporary_directory("holdfast-scratch").map(Self)
     }
 
+    /// Within another directory than that of temporary files.
+    pub(crate) fn within(directory: &Path, name: &str) -> Result<Self, Error> {
+        make_directory(directory, name).map(Self)
+    }
+
     /// A path in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
+    }
+
+    /// Removes a directory in it, with what it holds.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.path(name);
+        #[expect(clippy::disallowed_methods, reason = "a directory of the caller's side, and no store any more")]
+        let removed = std::fs::remove_dir_all(&path);
+        removed.map_err(|error| Error::io(error, shown(&path.to_string_lossy()), "remove"))
     }
 
     /// A new file in it.
@@ -319,7 +336,7 @@ impl Scratch {
         let path = self.path(name);
         #[expect(clippy::disallowed_methods, reason = "a file of the caller's side, not of the store")]
         let written = std::fs::write(&path, bytes);
-        written.map_err(|error| Error::io(error, shown(&path.to_string_lossy()), "write"))?;
+        written.map_err(|error| Error::io(error, path.to_string_lossy(), "write"))?;
         Ok(path)
     }
 }
@@ -339,7 +356,7 @@ pub(crate) fn same_bytes(one: &Path, other: &Path) -> Result<bool, Error> {
         let mut bytes = Vec::new();
         match file.read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
-            Err(error) => Err(Error::io(error, shown(&path.to_string_lossy()), "read")),
+            Err(error) => Err(Error::io(error, path.to_string_lossy(), "read")),
         }
     };
     Ok(all(one)? == all(other)?)

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod commands;
 mod exit_code;
 mod files;
@@ -13,7 +14,7 @@ mod record;
 mod session;
 mod values;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{
@@ -23,6 +24,9 @@ use exit_code::Outcome;
 use session::Session;
 
 fn main() -> ExitCode {
+    // By default the system ends a process that writes past its limit on the size of files. With any handler the write fails instead, and
+    // is told like a full disk. If it cannot be set, nothing else is lost.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     match Cli::try_parse() {
         Ok(cli) => {
             let session = Session::new(cli.store, cli.json);
@@ -45,6 +49,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Stats(args) => stats::run(args, session),
         Command::Checkpoint(args) => checkpoint::run(args, session),
         Command::Quickstart(args) => quickstart::run(args, session),
+        Command::Bench(args) => commands::bench::run(args, session),
         Command::Completions(args) => completions::run(args, session),
         Command::Man(args) => man::run(args, session),
     }

@@ -6,6 +6,7 @@
 use std::{
     fmt::Display,
     io::{self, Write},
+    ops::RangeInclusive,
 };
 
 use holdfast::{Error, Kind};
@@ -32,6 +33,16 @@ struct ErrorBody<'a> {
     offset: Option<u64>,
 }
 
+#[derive(Serialize)]
+struct WarningLine<'a> {
+    warning: WarningBody<'a>,
+}
+
+#[derive(Serialize)]
+struct WarningBody<'a> {
+    message: &'a str,
+}
+
 impl Output {
     /// One object: a line of JSON, or the text. Flushed, since a script may act on each line as it comes.
     pub(crate) fn line(&self, object: &impl Serialize, text: impl Display) -> Outcome {
@@ -49,7 +60,16 @@ impl Output {
         writeln!(out, "{text}").and_then(|()| out.flush()).map_err(stdout_failure)
     }
 
-    /// Tells of an error; `about` is the argument that it concerns, if there is one.
+    /// Tells of what is not as it should be and yet fails nothing.
+    pub(crate) fn warn(&self, message: &str) {
+        let _ = if self.json {
+            writeln!(io::stderr(), "{}", to_json(&WarningLine { warning: WarningBody { message } }))
+        } else {
+            writeln!(io::stderr(), "holdfast: warning: {}", shown(message))
+        };
+    }
+
+    /// Tells of an error; `about` is the argument that it concerns, if there is one, as it was given: a script finds it by that.
     pub(crate) fn error(&self, error: &Error, about: Option<&str>) {
         let about_text = about.map_or_else(String::new, |about| format!("{about}: "));
         let _ = if self.json {
@@ -64,7 +84,7 @@ impl Output {
             };
             writeln!(io::stderr(), "{}", to_json(&ErrorLine { error: body }))
         } else {
-            writeln!(io::stderr(), "holdfast: {}: {about_text}{error}", error.kind().as_str())
+            writeln!(io::stderr(), "holdfast: {}: {}", error.kind().as_str(), shown(&format!("{about_text}{error}")))
         };
     }
 }
@@ -82,12 +102,46 @@ pub(crate) fn stdout_failure(error: io::Error) -> Failure {
     }
 }
 
-/// Text of the caller's, made fit for a terminal: a path may hold line breaks and escape sequences.
+/// Text of the caller's, made fit for a terminal: a path may hold line breaks and escape sequences, and characters that turn the
+/// text behind them round.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    let hidden = |c: char| c.is_control() || FORMATTING.iter().any(|range| range.contains(&c));
+    text.chars().flat_map(|c| if hidden(c) { c.escape_default().collect() } else { vec![c] }).collect()
 }
+
+/// Characters that nobody sees, and that change how others are shown: Unicode's categories Cf, Zl and Zp.
+const FORMATTING: [RangeInclusive<char>; 13] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{600}'..='\u{605}',
+    '\u{61c}'..='\u{61c}',
+    '\u{6dd}'..='\u{6dd}',
+    '\u{70f}'..='\u{70f}',
+    '\u{180e}'..='\u{180e}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{fff9}'..='\u{fffb}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0001}'..='\u{e007f}',
+];
 
 /// An argument that does not fit.
 pub(crate) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error::new(Kind::InvalidArgument, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_turns_a_terminal_round_is_escaped_and_letters_are_not() {
+        assert_eq!(shown("a\u{202e}b\u{200b}\u{2066}\n\u{1b}"), "a\\u{202e}b\\u{200b}\\u{2066}\\n\\u{1b}");
+        for text in ["report 1.pdf", "日本語", "e\u{301}", "back\\slash", "\"quoted\""] {
+            assert_eq!(shown(text), text);
+        }
+        let once = shown("a\u{202e}b");
+        assert_eq!(shown(&once), once, "twice is as once");
+    }
 }

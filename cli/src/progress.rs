@@ -16,12 +16,21 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar of bytes; `total` is zero where it is not known.
     pub(crate) fn new(what: &str, total: u64) -> Self {
+        Self::with_template(what, total, "{msg} {bytes}/{total_bytes} {bar:30} {bytes_per_sec}")
+    }
+
+    fn with_template(what: &str, total: u64, template: &str) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target((total > 0).then_some(total), ProgressDrawTarget::hidden());
-            let style = ProgressStyle::with_template("{msg} {bytes}/{total_bytes} {bar:30} {bytes_per_sec}");
+            let style = ProgressStyle::with_template(template);
             bar.with_style(style.expect("the template is well formed")).with_message(what.to_owned())
         });
         Self { bar }
+    }
+
+    /// A bar of so many steps.
+    pub(crate) fn steps(what: &str, total: u64) -> Self {
+        Self::with_template(what, total, "{msg} {pos}/{len} {bar:30}")
     }
 
     /// More bytes are done.

@@ -34,6 +34,36 @@ impl Session {
         World::os(dir).map_err(|error| cannot_enter(dir, error))
     }
 
+    /// Tells what is wrong with the store, for commands that show what there is: of what was lost they show nothing.
+    pub(crate) fn warn_of_damage(&self, store: &Store) {
+        let report = store.report();
+        if let Some(refusal) = report.refusal() {
+            self.output.warn(&format!("{refusal}: what is shown may not be all that was put"));
+        } else if let Some(first) = report.problems.first() {
+            let file = first.file.as_deref().unwrap_or("the store");
+            let count = report.problems.len();
+            self.output.warn(&format!("damage was found, the first of {count} in {file}: see `holdfast verify`"));
+        }
+    }
+
+    /// Tells what an open for writing had to put right, if it was more than is done each time.
+    pub(crate) fn tell_of_recovery(&self, store: &Store) {
+        let report = store.report();
+        let parts: Vec<String> = [
+            (report.adopted_commits, "commits taken over"),
+            (report.torn_bytes, "bytes that were not acknowledged passed over"),
+            (report.aborted_uploads, "unfinished puts given up"),
+            (report.destroyed_files.len() as u64, "unfinished files removed"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        if !parts.is_empty() {
+            self.output.warn(&format!("the last process did not close the store: {}", parts.join(", ")));
+        }
+    }
+
     /// Opens the store; `command` is what another process is told while this one holds it.
     pub(crate) fn open(&self, mode: OpenMode, command: &str) -> Result<Store, Error> {
         Store::open(self.world()?, &OpenOptions::new(mode, format!("holdfast {command}")))
@@ -46,6 +76,8 @@ pub(crate) fn cannot_enter(dir: &Path, error: std::io::Error) -> Error {
     match error.kind() {
         std::io::ErrorKind::NotFound => invalid(format!("there is no store at {dir}: make one with init")),
         std::io::ErrorKind::NotADirectory => invalid(format!("{dir} is not a directory")),
+        // A link, somebody else's, or one that others may write: refused by rule and not by the system.
+        std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => invalid(format!("{dir}: {error}")),
         _ => Error::io(error, dir, "the store's directory"),
     }
 }

@@ -93,7 +93,9 @@ pub(crate) fn sha256(text: &str) -> Result<Sha256, String> {
 /// RFC 3339, UTC. What lies beyond the year 9999 is shown as its end.
 pub(crate) fn time_text(time: Time) -> String {
     let ms = i64::try_from(time.0.min(LAST_MS)).expect("the year 9999 fits in 63 bits");
-    jiff::Timestamp::from_millisecond(ms).expect("the year 9999 is the last that jiff knows").to_string()
+    let time = jiff::Timestamp::from_millisecond(ms).expect("the year 9999 is the last that jiff knows");
+    // Always with milliseconds: lists stay in columns, and text sorts as the times do.
+    format!("{time:.3}")
 }
 
 /// `now` and a duration further on; `None` behind the year 9999.
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_time_is_shown_in_utc_and_never_beyond_its_range() {
-        assert_eq!(time_text(Time(0)), "1970-01-01T00:00:00Z");
+        assert_eq!(time_text(Time(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(time_text(Time(1_700_000_000_123)), "2023-11-14T22:13:20.123Z");
         assert!(time_text(Time(u64::MAX)).starts_with("9999-12-30T"));
         assert_eq!(after(Time(u64::MAX), 1), None);

@@ -35,12 +35,31 @@ impl ChunkParams {
     }
 }
 
-static GEAR: LazyLock<[u64; 256]> = LazyLock::new(|| {
-    std::array::from_fn(|byte| {
+type Gear = [[u64; 256]; STEP];
+
+/// Bytes of one shift of the hash.
+const STEP: usize = 4;
+/// Bytes between two looks at whether a half goes on.
+const GROUP: usize = 8;
+/// Bytes of a half: many, as each begins with hashing the window before it again; few, as what was hashed behind a cut was for nothing.
+const HALF_MAX: usize = 4096;
+/// Shorter halves do not earn the hashing of the windows before them.
+const HALF_MIN: usize = 256;
+/// Bytes that a hash depends on: each is shifted out by the 64th behind it.
+const WINDOW: usize = 64;
+/// Bytes whose hashes raise alarms everywhere can be made: behind so many in one stretch, what is left of it is judged in turn.
+const ALARMS_MAX: usize = 16;
+/// With fewer zeros asked for, false alarms cost more than two halves at once gain.
+const ZEROS_FOR_HALVES: u32 = 13;
+
+/// The table of FORMAT.md, and the same shifted left by 1, 2 and 3.
+static GEAR: LazyLock<Gear> = LazyLock::new(|| {
+    let gear: [u64; 256] = std::array::from_fn(|byte| {
         let byte = u8::try_from(byte).expect("256 bytes");
         let derived = blake3::derive_key("holdfast gear v1", &[byte]);
         u64::from_le_bytes(derived[..8].try_into().expect("8 of 32 bytes"))
-    })
+    });
+    std::array::from_fn(|shift| gear.map(|value| value << shift))
 });
 
 /// Length of the chunk at the front of `bytes`, in O(length of the chunk).
@@ -54,23 +73,129 @@ pub fn cut(params: &ChunkParams, bytes: &[u8]) -> usize {
         return end;
     }
     let bits = params.avg.trailing_zeros();
-    let (strict, loose) = (64 - (bits + 2), 64 - (bits - 2));
-    let gear: &[u64; 256] = &GEAR;
-    let mut hash = 0_u64;
-    let middle = end.min(avg);
-    for (index, byte) in bytes[min..middle].iter().enumerate() {
-        hash = (hash << 1).wrapping_add(gear[usize::from(*byte)]);
-        if hash >> strict == 0 {
-            return min + index + 1;
+    let hashed = &bytes[min..end];
+    let middle = hashed.len().min(avg - min);
+    let found = first(hashed, 0, middle, bits + 2).or_else(|| first(hashed, middle, hashed.len(), bits - 2));
+    found.map_or(end, |found| min + found)
+}
+
+/// Where the first chunk ends whose last byte is in `bytes[from..to]` and whose hash opens with `zeros`. The hash begins with `bytes`.
+fn first(bytes: &[u8], from: usize, to: usize, zeros: u32) -> Option<usize> {
+    if zeros < ZEROS_FOR_HALVES {
+        return first_in_turn(&GEAR, bytes, from, to, zeros);
+    }
+    first_by_halves(&GEAR, bytes, from, to, zeros, HALF_MAX)
+}
+
+/// `first`, byte by byte.
+fn first_in_turn(gear: &Gear, bytes: &[u8], from: usize, to: usize, zeros: u32) -> Option<usize> {
+    let judged = judged(zeros);
+    let mut hash = hash_before(gear, bytes, from);
+    let ends = bytes[from..to].iter().position(|byte| {
+        hash = (hash << 1).wrapping_add(gear[0][usize::from(*byte)]);
+        hash & judged == 0
+    });
+    ends.map(|index| from + index + 1)
+}
+
+/// `first`, with two halves of each stretch hashed at once: a byte's hash waits for that of the byte before it, and a core has room
+/// for the work on a second one meanwhile.
+fn first_by_halves(
+    gear: &Gear,
+    bytes: &[u8],
+    mut from: usize,
+    mut to: usize,
+    zeros: u32,
+    half_max: usize,
+) -> Option<usize> {
+    let mut found = None;
+    while from < to {
+        let half = ((to - from) / 2).min(half_max) / GROUP * GROUP;
+        if half < HALF_MIN.min(half_max) {
+            return first_in_turn(gear, bytes, from, to, zeros).or(found);
+        }
+        match in_halves(gear, bytes, from, half, zeros) {
+            None => from += 2 * half,
+            // What is left of the front half may hold an earlier end.
+            Some((front_judged, end)) => {
+                found = Some(end);
+                to = end.min(from + half);
+                from = front_judged;
+            }
         }
     }
-    for (index, byte) in bytes[middle..end].iter().enumerate() {
-        hash = (hash << 1).wrapping_add(gear[usize::from(*byte)]);
-        if hash >> loose == 0 {
-            return middle + index + 1;
+    found
+}
+
+/// The end that is met first when both halves of `bytes[from..from + 2 * half]` are hashed at once, and the place before which the
+/// front half has no other. `half` is whole groups.
+fn in_halves(gear: &Gear, bytes: &[u8], from: usize, half: usize, zeros: u32) -> Option<(usize, usize)> {
+    let (front, back) = bytes[from..from + 2 * half].split_at(half);
+    let (front, back) = (front.as_chunks().0, back.as_chunks().0);
+    let (mut group, mut alarms) = (0, 0);
+    while group < front.len() {
+        let at = from + group * GROUP;
+        if alarms == ALARMS_MAX {
+            return first_in_turn(gear, bytes, at, from + 2 * half, zeros).map(|end| (end, end));
+        }
+        let hashes = [hash_before(gear, bytes, at), hash_before(gear, bytes, at + half)];
+        group += groups_without_alarm(gear, &front[group..], &back[group..], hashes, judged(zeros))?;
+        let at = from + group * GROUP;
+        if let Some(end) = first_in_turn(gear, bytes, at, at + GROUP, zeros) {
+            return Some((end, end));
+        }
+        (group, alarms) = (group + 1, alarms + 1);
+        if let Some(end) = first_in_turn(gear, bytes, at + half, at + half + GROUP, zeros) {
+            return Some((at + GROUP, end));
         }
     }
-    end
+    None
+}
+
+/// Groups before the first in which a chunk might end in either half; `None` if it can end nowhere.
+///
+/// Bytes are added in steps: the hash is shifted for the whole step first, and each byte takes its value from the table that is
+/// shifted by the bytes of the step that follow it. So the hash of the step's first byte stands 3 bits too high and lacks its top 3,
+/// and so on: what is asked of all four is that the bits are zero that they have in common. That is one chance in 2 to the
+/// `zeros - 3`, for a byte behind which no chunk ends to raise an alarm.
+#[inline(never)] // Inlined, the compiler runs out of registers and works on the stack: half the speed.
+fn groups_without_alarm(
+    gear: &Gear,
+    front: &[[u8; GROUP]],
+    back: &[[u8; GROUP]],
+    [mut front_hash, mut back_hash]: [u64; 2],
+    judged: u64,
+) -> Option<usize> {
+    let judged = judged << (STEP - 1);
+    for (group, (front, back)) in front.iter().zip(back).enumerate() {
+        for (front, back) in front.as_chunks::<STEP>().0.iter().zip(back.as_chunks::<STEP>().0) {
+            front_hash <<= STEP;
+            back_hash <<= STEP;
+            for (index, (front, back)) in front.iter().zip(back).enumerate() {
+                let gear = &gear[STEP - 1 - index];
+                front_hash = front_hash.wrapping_add(gear[usize::from(*front)]);
+                if front_hash & judged == 0 {
+                    return Some(group);
+                }
+                back_hash = back_hash.wrapping_add(gear[usize::from(*back)]);
+                if back_hash & judged == 0 {
+                    return Some(group);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// The top bits that are zero where a chunk may end.
+fn judged(zeros: u32) -> u64 {
+    u64::MAX << (u64::BITS - zeros)
+}
+
+/// The hash of what stands before `at`.
+fn hash_before(gear: &Gear, bytes: &[u8], at: usize) -> u64 {
+    let window = &bytes[at.saturating_sub(WINDOW)..at];
+    window.iter().fold(0, |hash: u64, byte| (hash << 1).wrapping_add(gear[0][usize::from(*byte)]))
 }
 
 #[cfg(test)]
@@ -88,7 +213,7 @@ mod tests {
         let end = bytes.len().min(params.max as usize);
         let mut h = 0_u64;
         for i in params.min as usize..end {
-            h = (h << 1).wrapping_add(GEAR[usize::from(bytes[i])]);
+            h = (h << 1).wrapping_add(GEAR[0][usize::from(bytes[i])]);
             let zeros = if i < params.avg as usize { bits + 2 } else { bits - 2 };
             if h.leading_zeros() >= zeros {
                 return i + 1;
@@ -99,21 +224,133 @@ mod tests {
 
     const SMALL: ChunkParams = ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 };
 
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let next = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..len).map(next).collect()
+    }
+
+    /// A window whose hash opens with `zeros`, from noise.
+    fn window(zeros: u32) -> Vec<u8> {
+        let noise = noise(8 << 20);
+        let end = first_in_turn(&GEAR, &noise, WINDOW, noise.len(), zeros).expect("likely");
+        noise[end - WINDOW..end].to_vec()
+    }
+
     proptest! {
         #[test]
         fn the_cut_is_the_one_that_the_format_gives(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
             prop_assert_eq!(cut(&SMALL, &bytes), cut_as_written(&SMALL, &bytes));
+        }
+
+        /// Few zeros and few letters: ends and false alarms in every group, in both halves, and none in long stretches.
+        #[test]
+        fn two_halves_at_once_find_what_is_found_in_turn(
+            bytes in (1..=u8::MAX).prop_flat_map(|last| proptest::collection::vec(0..=last, 0..3000)),
+            from in 0..200_usize,
+            zeros in 3..16_u32,
+            half_max in (1..40_usize).prop_map(|groups| groups * GROUP),
+        ) {
+            let from = from.min(bytes.len());
+            prop_assert_eq!(
+                first_by_halves(&GEAR, &bytes, from, bytes.len(), zeros, half_max),
+                first_in_turn(&GEAR, &bytes, from, bytes.len(), zeros)
+            );
+        }
+    }
+
+    #[test]
+    fn an_end_is_found_at_every_place_of_both_halves_and_an_earlier_one_is_preferred() {
+        let window = window(19);
+        let found = |places: &[usize]| {
+            let mut bytes = vec![b'.'; 2100];
+            for place in places {
+                bytes[place - WINDOW..*place].copy_from_slice(&window);
+            }
+            let found = first_by_halves(&GEAR, &bytes, 0, bytes.len(), 19, 256);
+            assert_eq!(found, first_in_turn(&GEAR, &bytes, 0, bytes.len(), 19));
+            found
+        };
+        assert_eq!(found(&[]), None);
+        for place in WINDOW..=2100 {
+            assert_eq!(found(&[place]), Some(place));
+            for behind in [WINDOW, 128, 255, 256, 257, 512, 1000].map(|behind| place + behind) {
+                if behind <= 2100 {
+                    assert_eq!(found(&[place, behind]), Some(place));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_raise_alarms_everywhere_are_cut_as_others() {
+        let noise = noise(1 << 20);
+        let is_alarm = |window: &&[u8]| (10..13).contains(&hash_before(&GEAR, window, WINDOW).leading_zeros());
+        let alarm = noise.windows(WINDOW).find(is_alarm).expect("likely");
+        let alarms = alarm.repeat(2 * HALF_MAX / WINDOW);
+        assert_eq!(cut_by_halves(&alarms), None);
+        let window = window(13);
+        for place in (WINDOW..=alarms.len()).step_by(17) {
+            let mut bytes = alarms.clone();
+            bytes[place - WINDOW..place].copy_from_slice(&window);
+            assert_eq!(cut_by_halves(&bytes), first_in_turn(&GEAR, &bytes, 0, bytes.len(), 13));
+        }
+    }
+
+    fn cut_by_halves(bytes: &[u8]) -> Option<usize> {
+        first_by_halves(&GEAR, bytes, 0, bytes.len(), 13, HALF_MAX)
+    }
+
+    #[test]
+    fn the_cut_is_the_one_that_the_format_gives_at_every_border() {
+        const PARAMS: ChunkParams = ChunkParams { min: 8 << 10, avg: 32 << 10, max: 128 << 10, single_max: 512 };
+        let (strict, loose) = (window(17), window(13));
+        let (min, avg, max) = (PARAMS.min as usize, PARAMS.avg as usize, PARAMS.max as usize);
+        let half = min + HALF_MAX;
+        for place in
+            [min + 1, min + 63, min + 64, half, half + 1, half + 64, half + HALF_MAX, avg, avg + 1, max, max + 1]
+        {
+            for window in [&strict, &loose] {
+                for len in [min, half, avg, max].map(|len| len..len + 2) {
+                    for len in len.chain([place - 1, place, place + 1, max + min]) {
+                        let mut bytes = vec![b'.'; max + min];
+                        bytes[place - WINDOW..place].copy_from_slice(window);
+                        let bytes = &bytes[..len];
+                        assert_eq!(cut(&PARAMS, bytes), cut_as_written(&PARAMS, bytes), "{place} {len}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn noise_and_text_are_cut_as_the_format_says() {
+        let noise = noise(3 << 20);
+        let text: Vec<u8> = noise.iter().map(|byte| b"etaoin shrdlu..."[usize::from(byte >> 4)]).collect();
+        for data in [noise, text] {
+            for (bits, from) in [(17, 0), (16, 1), (15, 7), (12, 0)] {
+                let params = ChunkParams { min: 1 << (bits - 2), avg: 1 << bits, max: 4 << bits, single_max: 1 };
+                let mut rest = &data[from..];
+                while !rest.is_empty() {
+                    let len = cut(&params, rest);
+                    assert_eq!(len, cut_as_written(&params, rest), "{bits} {}", rest.len());
+                    rest = &rest[len..];
+                }
+            }
         }
     }
 
     #[test]
     fn the_gear_table_is_pinned() {
         assert_eq!(
-            GEAR[0],
+            GEAR[0][0],
             u64::from_le_bytes(blake3::derive_key("holdfast gear v1", &[0])[..8].try_into().expect("8"))
         );
         let mut sum = 0_u64;
-        for value in GEAR.iter() {
+        for value in &GEAR[0] {
             sum = sum.rotate_left(1).wrapping_add(*value);
         }
         assert_eq!(sum, 5_956_286_684_364_248_111);
@@ -121,13 +358,7 @@ mod tests {
 
     #[test]
     fn bytes_inserted_at_the_front_leave_later_cuts_where_they_were() {
-        let mut state = 1_u64;
-        let mut data: Vec<u8> = (0..200_000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (state >> 56) as u8
-            })
-            .collect();
+        let mut data = noise(200_000);
         let ends = |data: &[u8]| {
             let (mut at, mut ends) = (0, Vec::new());
             while at < data.len() {

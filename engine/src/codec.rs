@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::limits::ZSTD_WINDOW_LOG_MAX;
+use crate::{limits::ZSTD_WINDOW_LOG_MAX, sync::Mutex};
 
 /// How a payload stands on disk. The numbers are format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,18 +42,40 @@ impl Compression {
 /// A compressor with its buffers, for one stream.
 pub struct Compressor {
     options: Compression,
+    /// Taken only when it is dropped.
+    parts: Option<Parts>,
+}
+
+/// What is costly to make, and carries nothing from one frame to the next.
+struct Parts {
+    level: u8,
     zstd: zstd::bulk::Compressor<'static>,
     out: Vec<u8>,
 }
 
+/// Parts of compressors that are gone. Making them costs more than compressing a small chunk.
+static IDLE: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
+/// So many are kept: more than that seldom compress at once.
+const IDLE_MAX: usize = 16;
+/// Parts whose buffer grew beyond this are not kept.
+const IDLE_BUFFER_MAX: usize = 1 << 20;
+
 impl Compressor {
     /// Makes one.
     pub fn new(options: Compression) -> std::io::Result<Self> {
-        let mut zstd = zstd::bulk::Compressor::new(i32::from(options.level.max(1)))?;
+        let level = options.level.max(1);
+        let idle = {
+            let mut idle = IDLE.lock();
+            idle.iter().position(|parts| parts.level == level).map(|at| idle.swap_remove(at))
+        };
+        if let Some(parts) = idle {
+            return Ok(Self { options, parts: Some(parts) });
+        }
+        let mut zstd = zstd::bulk::Compressor::new(i32::from(level))?;
         zstd.window_log(ZSTD_WINDOW_LOG_MAX)?;
         // The frame header of the store has the length and a checksum already.
         zstd.include_checksum(false)?;
-        Ok(Self { options, zstd, out: Vec::new() })
+        Ok(Self { options, parts: Some(Parts { level, zstd, out: Vec::new() }) })
     }
 
     /// The payload compressed, or `None` where that does not pay: the probe must save an eighth, and so must the whole.
@@ -62,13 +84,29 @@ impl Compressor {
             return None;
         }
         let probe = raw.len().min(self.options.probe as usize);
-        if !saves_an_eighth(self.run(&raw[..probe])?, probe) {
+        let parts = self.parts.as_mut()?;
+        let mut stored = parts.run(&raw[..probe])?;
+        if !saves_an_eighth(stored, probe) {
             return None;
         }
-        let stored = self.run(raw)?;
-        saves_an_eighth(stored, raw.len()).then(|| &self.out[..stored])
+        if probe < raw.len() {
+            stored = parts.run(raw)?;
+        }
+        saves_an_eighth(stored, raw.len()).then(|| &parts.out[..stored])
     }
+}
 
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        let Some(parts) = self.parts.take().filter(|parts| parts.out.capacity() <= IDLE_BUFFER_MAX) else { return };
+        let mut idle = IDLE.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push(parts);
+        }
+    }
+}
+
+impl Parts {
     /// Compresses into the buffer and gives the length; `None` when the result would not be shorter.
     fn run(&mut self, raw: &[u8]) -> Option<usize> {
         self.out.resize(raw.len(), 0);

@@ -107,6 +107,14 @@ impl Error {
         Self::new(Kind::Corrupt, message).at(file, offset)
     }
 
+    /// Bytes of a version that this release does not know; `what` says of which structure.
+    pub fn newer(what: &str) -> Self {
+        Self::new(
+            Kind::Version,
+            format!("{what}: a newer release of holdfast wrote it; use that one, nothing was changed"),
+        )
+    }
+
     /// A failed call of the operating system; `message` says which, in words.
     pub fn io(source: io::Error, file: impl fmt::Display, message: impl Into<Cow<'static, str>>) -> Self {
         let mut error = Self::new(kind_of(&source), message);

@@ -64,6 +64,10 @@ pub const PROGRESS_BYTES: u64 = 16 << 20;
 pub const WHOLE_READ_MAX: u64 = 16 << 20;
 /// Memory for all streams of a store that are pipelined at a time, in and out; an option of the open.
 pub const INGEST_MEMORY: u64 = 256 << 20;
+/// Frames that a read takes from the disk at once, unless one alone is longer.
+pub const READ_RUN: usize = 1 << 20;
+/// What a long read has ahead of its caller.
+pub const READ_AHEAD: u64 = 8 << 20;
 /// A write of a bulk segment.
 pub const BULK_WRITE: usize = 1 << 20;
 /// Name of an artifact, bytes of UTF-8.

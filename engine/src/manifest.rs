@@ -64,8 +64,8 @@ fn read_copy(
         return Err(Error::corrupt(name, 0, "manifest digest"));
     }
     Manifest::decode(&bytes, uuid, generation).map_err(|bad| {
-        let kind = if bad.newer { Kind::Version } else { Kind::Corrupt };
-        Error::new(kind, bad.what).at(name, 0)
+        let error = if bad.newer { Error::newer(bad.what) } else { Error::new(Kind::Corrupt, bad.what) };
+        error.at(name, 0)
     })
 }
 

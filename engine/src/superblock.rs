@@ -52,7 +52,7 @@ pub fn read(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
 fn choose(copies: &[(u64, Result<Superblock, Bad>)]) -> Result<SuperblockRead> {
     let name = name();
     if let Some((offset, Err(bad))) = copies.iter().find(|(_, copy)| copy.as_ref().is_err_and(|bad| bad.newer)) {
-        return Err(Error::new(Kind::Version, bad.what).at(&name, *offset));
+        return Err(Error::newer(bad.what).at(&name, *offset));
     }
     let good: Vec<&Superblock> = copies.iter().filter_map(|(_, copy)| copy.as_ref().ok()).collect();
     let agreeing = |candidate: &Superblock| good.iter().filter(|other| **other == candidate).count();

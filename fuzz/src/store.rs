@@ -40,7 +40,7 @@ pub fn run(data: &[u8]) {
     if let Some(store) = open(&disk, OpenMode::Read) {
         read_all(base, is_forged, &store);
     }
-    let options = VerifyOptions { deep: true, refs: true };
+    let options = VerifyOptions { deep: true, refs: true, memory: 0 };
     let _ = Store::verify(&world(&disk), &options, &mut |_, _| {});
     let written = open(&disk, OpenMode::Write).is_some_and(|store| {
         read_all(base, is_forged, &store);

@@ -14,7 +14,13 @@ use crate::{
 
 /// Print completions for a shell
 #[derive(Args)]
-#[command(after_help = help(&["holdfast completions bash > ~/.local/share/bash-completion/completions/holdfast"], &[0, 1, 2]))]
+#[command(after_help = help(
+    &[
+        "holdfast completions bash > holdfast.bash",
+        "mkdir -p ~/.local/share/fish/completions && holdfast completions fish > ~/.local/share/fish/completions/holdfast.fish",
+    ],
+    &[0, 1, 2],
+))]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,

@@ -1,7 +1,9 @@
 //! `get`: verified bytes out of the store.
 
 use std::{
+    fs::File,
     io::{self, Write},
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
@@ -42,7 +44,7 @@ pub(crate) struct GetArgs {
     /// Account that owns it
     #[arg(long, value_name = "A", default_value = "default")]
     pub(crate) account: String,
-    /// Bytes A to B, both included and counted from 0; `A-` for all from A
+    /// Bytes A to B, both included and counted from 0; `A-` for all from A. Size and SHA-256 that are printed are those of the whole artifact
     #[arg(long, value_name = "A-B", value_parser = byte_range)]
     pub(crate) range: Option<ByteRange>,
     /// Refuse before the first byte unless the artifact has this SHA-256
@@ -78,7 +80,7 @@ fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
     let info = store.stat(&scope, args.id)?;
     let mut target = match &args.path {
         Some(path) if path.as_os_str() == "-" => {
-            return read(args, store, &info, &mut io::stdout().lock(), stdout_failure);
+            return read(args, store, &info, &mut standard_output()?, stdout_failure);
         }
         Some(path) => Target::replacing(path)?,
         // The name rule leaves no `/`, no NUL and no `..` in it: joined to `.` it stays here, also with a `-` in front.
@@ -86,10 +88,15 @@ fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
     };
     let path = args.path.as_ref().map_or_else(|| info.name.clone(), |path| path.to_string_lossy().into_owned());
     let file = shown(&path);
-    read(args, store, &info, &mut target, |error| Error::io(error, &file, "write").into())?;
+    read(args, store, &info, &mut target, |error| Error::io(error, &path, "write").into())?;
     target.put_in_place()?;
     let got = Got { id: info.id.to_string(), size: info.size, sha256: info.sha256.to_string(), path };
     session.output.line(&got, format!("{}  {:>12}  {file}", got.id, got.size))
+}
+
+/// Standard output without the standard library's buffer, which looks for the ends of lines in bytes that have none.
+fn standard_output() -> Result<File, Failure> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(stdout_failure)
 }
 
 fn read(

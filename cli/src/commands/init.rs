@@ -64,7 +64,7 @@ pub(crate) fn run(args: &InitArgs, session: &Session) -> Outcome {
 fn init(args: &InitArgs, dir: &Path) -> Result<Made, Error> {
     let options = args.options()?;
     let disk = OsDisk::create(dir).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::io(error, shown(&dir.to_string_lossy()), "its parent directory"),
+        std::io::ErrorKind::NotFound => Error::io(error, dir.to_string_lossy(), "its parent directory"),
         _ => cannot_enter(dir, error),
     })?;
     let world = World { disk: Arc::new(disk), clock: Arc::new(OsClock), entropy: Arc::new(OsEntropy) };

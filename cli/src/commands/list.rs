@@ -30,6 +30,7 @@ pub(crate) struct ListArgs {
 
 pub(crate) fn run(args: &ListArgs, session: &Session) -> Outcome {
     let store = session.open(OpenMode::Read, "list")?;
+    session.warn_of_damage(&store);
     let listed = list(args, &store, session);
     let closed = store.close();
     listed?;

@@ -8,13 +8,15 @@ use holdfast::Error;
 use super::Cli;
 use crate::{
     exit_code::{Outcome, help},
-    output::shown,
     session::Session,
 };
 
 /// Write manual pages into an existing directory
 #[derive(Args)]
-#[command(after_help = help(&["holdfast man ~/.local/share/man/man1"], &[0, 1, 2, 7]))]
+#[command(after_help = help(
+    &["holdfast man .", "mkdir -p ~/.local/share/man/man1 && holdfast man ~/.local/share/man/man1"],
+    &[0, 1, 2, 7],
+))]
 pub(crate) struct ManArgs {
     /// Where to write them
     dir: PathBuf,
@@ -22,6 +24,6 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn run(args: &ManArgs, _: &Session) -> Outcome {
     clap_mangen::generate_to(Cli::command(), &args.dir)
-        .map_err(|error| Error::io(error, shown(&args.dir.to_string_lossy()), "write the manual"))?;
+        .map_err(|error| Error::io(error, args.dir.to_string_lossy(), "write the manual"))?;
     Ok(())
 }

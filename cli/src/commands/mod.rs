@@ -1,5 +1,6 @@
 //! The commands, one file each: its arguments, its help, what it calls and what it prints.
 
+pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod get;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     Checkpoint(checkpoint::CheckpointArgs),
     Quickstart(quickstart::QuickstartArgs),
+    Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

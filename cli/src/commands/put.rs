@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::{
     exit_code::{Failure, Outcome, help},
     files::{Base, Source},
-    output::{invalid, shown},
+    output::invalid,
     session::Session,
     values::{after, duration_ms, origin},
 };
@@ -140,9 +140,10 @@ pub(crate) fn put(args: &PutArgs, session: &Session) -> Outcome<Vec<Stored>> {
     let expires_at = args.expires_at()?;
     let base = args.root.as_deref().map_or(Ok(Base::Anywhere), Base::root)?;
     let store = session.open(OpenMode::Write, "put")?;
-    if let Some(why) = &store.report().read_only {
-        return Err(Error::new(Kind::ReadOnly, why.clone()).into());
+    if let Some(refusal) = store.report().refusal() {
+        return Err(refusal.into());
     }
+    session.tell_of_recovery(&store);
     let stored = put_each(args, &base, expires_at, &store, session);
     let closed = store.close();
     let stored = stored?;
@@ -169,7 +170,7 @@ fn put_each(
                 stored.push(line);
             }
             Err(error) => {
-                session.output.error(&error, Some(&shown(&path)));
+                session.output.error(&error, Some(&path));
                 first_failure.get_or_insert(error.kind().exit_code());
             }
         }

@@ -45,15 +45,18 @@ const CHANGE_MAX: u64 = 1 << 20;
 
 /// Five minutes with a new store: put, see duplicates cost nothing, get back, verify
 ///
-/// The store is made in a fresh temporary directory, or in --store DIR if it is new or empty.
+/// The store is made in a fresh temporary directory, or in --store DIR if it is new or empty. `HOLDFAST_STORE` is not looked at: the store
+/// that it names is in use.
 #[derive(Args)]
 #[command(after_help = help(&["holdfast quickstart", "holdfast quickstart --store ./tour"], &[0, 1, 2, 5, 6, 7]))]
 pub(crate) struct QuickstartArgs {}
 
 pub(crate) fn run(_: &QuickstartArgs, session: &Session) -> Outcome {
+    // Read off the words: the arguments do not say whether the environment gave this one.
+    let is_option = |word: &std::ffi::OsStr| word == "--store" || word.as_encoded_bytes().starts_with(b"--store=");
     let dir = match session.named() {
-        Some(dir) => dir.to_owned(),
-        None => make_temporary_directory("holdfast-quickstart")?,
+        Some(dir) if std::env::args_os().any(|word| is_option(&word)) => dir.to_owned(),
+        _ => make_temporary_directory("holdfast-quickstart")?,
     };
     let scratch = Scratch::new()?;
     Tour { session: &Session::new(Some(dir.clone()), session.output.json), dir, scratch }.run()

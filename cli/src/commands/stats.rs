@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
+    output::shown,
     session::Session,
 };
 
@@ -29,6 +30,12 @@ pub(crate) struct Figures {
     segments: u64,
     tables: u64,
     mirror_reads: u64,
+    /// Why the store takes no writes; null if it does.
+    read_only: Option<String>,
+    /// Damaged places that the open found.
+    problems: u64,
+    /// Files in the directory that are not the store's.
+    strange_files: Vec<String>,
 }
 
 impl fmt::Display for Figures {
@@ -43,7 +50,11 @@ impl fmt::Display for Figures {
         writeln!(f, "disk bytes     {:>14}  allocated by all files", self.disk_bytes)?;
         writeln!(f, "segments       {:>14}", self.segments)?;
         writeln!(f, "tables         {:>14}", self.tables)?;
-        write!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)
+        write!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)?;
+        for name in &self.strange_files {
+            write!(f, "\nnot the store's, left alone: {}", shown(name))?;
+        }
+        Ok(())
     }
 }
 
@@ -55,7 +66,9 @@ pub(crate) fn run(_: &StatsArgs, session: &Session) -> Outcome {
 /// The figures of the store.
 pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
     let store = session.open(OpenMode::Read, "stats")?;
+    session.warn_of_damage(&store);
     let stats = store.stats();
+    let report = store.report().clone();
     let closed = store.close();
     let stats = stats?;
     closed?;
@@ -71,5 +84,8 @@ pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
         segments: stats.segments,
         tables: stats.tables,
         mirror_reads: stats.mirror_reads,
+        read_only: report.read_only,
+        problems: report.problems.len() as u64,
+        strange_files: report.strange_files,
     })
 }

@@ -36,6 +36,9 @@ pub(crate) struct Checked {
     chunks: u64,
     bytes: u64,
     problems: Vec<Found>,
+    /// No problems: names that are not the store's, and files of a writer that did not end.
+    strange_files: Vec<String>,
+    unnamed_files: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -73,6 +76,12 @@ impl fmt::Display for Checked {
             artifact.as_ref().map_or(Ok(()), |id| write!(f, " (artifact {id})"))?;
             writeln!(f)?;
         }
+        for name in &self.strange_files {
+            writeln!(f, "note: {} is not a file of the store; it is left alone", shown(name))?;
+        }
+        for name in &self.unnamed_files {
+            writeln!(f, "note: nothing names {}; the next put removes it if there is no damage", shown(name))?;
+        }
         write!(
             f,
             "{} artifacts, {} blobs, {} chunks, {} bytes: ",
@@ -94,7 +103,7 @@ pub(crate) fn run(args: &VerifyArgs, session: &Session) -> Outcome {
 
 fn check(args: &VerifyArgs, session: &Session) -> Result<Checked, Error> {
     let mut progress = Progress::new("verify", 0);
-    let options = VerifyOptions { deep: args.deep, refs: args.refs };
+    let options = VerifyOptions { deep: args.deep, refs: args.refs, ..VerifyOptions::default() };
     let report = Store::verify(&session.world()?, &options, &mut |done, total| progress.set_of(done, total))?;
     Ok(Checked {
         ok: report.problems.is_empty(),
@@ -103,5 +112,7 @@ fn check(args: &VerifyArgs, session: &Session) -> Result<Checked, Error> {
         chunks: report.chunks,
         bytes: report.bytes,
         problems: report.problems.iter().map(Found::from).collect(),
+        strange_files: report.strange_files,
+        unnamed_files: report.unnamed_files,
     })
 }

@@ -5,7 +5,10 @@ use std::fs;
 use holdfast::{checksum::crc, format::superblock::COPIES};
 use serde_json::{Value, json};
 
-use crate::support::{Place, keys, noise, text};
+use crate::{
+    shapes::VERIFIED,
+    support::{Place, keys, noise, text},
+};
 
 const COPY: usize = 4096;
 
@@ -104,7 +107,7 @@ fn verify_reports_a_store_that_cannot_be_opened() {
     let ran = place.json(["verify"]);
     assert_eq!((ran.code, ran.err.as_str()), (5, ""));
     let report = ran.line();
-    assert_eq!(keys(&report), ["artifacts", "blobs", "bytes", "chunks", "ok", "problems"]);
+    assert_eq!(keys(&report), VERIFIED);
     assert_eq!((&report["ok"], &report["problems"][0]["kind"]), (&json!(false), &json!("CORRUPT")));
     assert_eq!(report["problems"][0]["file"], "superblock");
     assert_ne!(place.run(["init"]).code, 0, "a damaged store is not made over");
@@ -136,6 +139,22 @@ fn damage_in_the_middle_of_the_log_is_said_by_whoever_wants_to_write_and_the_res
     place.write("file", "bytes");
     let ran = place.run(["put", "file", "file"]).failed(6, "READ_ONLY");
     assert_eq!(ran.err.lines().count(), 1, "once, not for each file: {}", ran.err);
+    let error: Value = serde_json::from_str(&place.json(["put", "file"]).err).expect("one object");
+    assert_eq!((&error["error"]["file"], &error["error"]["offset"]), (&json!("segment-1"), &json!(8192)));
+
+    // Who asks for what is not there learns that it may have been lost, and whoever looks at all of it is warned.
+    for command in ["stat", "get"] {
+        place.run([command, "aaaaaaaaaaaaaaaaaaaaaaaaaa"]).failed(5, "CORRUPT");
+    }
+    for command in ["list", "stats"] {
+        let ran = place.run([command]);
+        assert_eq!((ran.code, ran.err.lines().count()), (0, 1), "{}", ran.err);
+        assert!(ran.err.contains("warning") && ran.err.contains("segment-1"), "{}", ran.err);
+        let ran = place.json([command]);
+        let warning: Value = serde_json::from_str(&ran.err).expect("one object");
+        assert!(text(&warning["warning"], "message").contains("segment-1"), "{warning}");
+    }
+    assert!(place.json(["stats"]).line()["read_only"].is_string());
     let problems = place.json(["verify"]).line()["problems"].clone();
     assert_eq!((&problems[0]["file"], &problems[0]["offset"]), (&json!("segment-1"), &json!(8192)));
     for (id, content) in ids.iter().zip(["first", "second"]) {
@@ -153,4 +172,27 @@ fn a_put_of_the_same_bytes_replaces_a_damaged_copy() {
     place.run(["get", &id, "-"]).failed(5, "CORRUPT");
     place.put("again", &bytes);
     assert!(place.run(["get", &id, "-"]).well().bytes == bytes);
+}
+
+#[test]
+fn a_store_without_its_superblock_is_damaged_also_where_something_strange_lies_in_it() {
+    let place = Place::new();
+    place.put("name", "bytes");
+    fs::remove_file(place.store().join("superblock")).expect("removed");
+    fs::write(place.store().join(".DS_Store"), "").expect("written");
+    let ran = place.json(["verify"]);
+    assert_eq!(ran.code, 5);
+    assert_eq!(ran.line()["problems"][0]["file"], "superblock");
+    place.run(["list"]).failed(5, "CORRUPT");
+}
+
+#[test]
+fn strange_files_are_told_and_are_no_problem() {
+    let place = Place::new();
+    fs::write(place.store().join(".DS_Store"), "").expect("written");
+    for command in ["verify", "stats"] {
+        assert_eq!(place.json([command]).well().line()["strange_files"], json!([".DS_Store"]));
+        assert!(place.run([command]).well().out.contains(".DS_Store"));
+    }
+    assert!(place.store().join(".DS_Store").exists());
 }

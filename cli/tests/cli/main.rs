@@ -2,9 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make and damage files, as a user or a bad disk would")]
 
+mod bench;
 mod damage;
 mod get;
 mod inspect;
+mod lock;
 mod put;
 mod root;
 mod shapes;

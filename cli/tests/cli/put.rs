@@ -207,3 +207,34 @@ fn the_order_of_several_files_rises_and_has_an_end() {
     assert_eq!(ran.lines().len(), 1);
     assert!(ran.err.contains("--order"), "{}", ran.err);
 }
+
+#[test]
+fn an_error_names_the_file_as_it_was_given_to_a_script_and_escaped_to_people() {
+    let place = Place::new();
+    let name = "no\nsuch\u{202e}file";
+    let ran = place.json(["put", name]);
+    let error: Value = serde_json::from_str(&ran.err).expect("one object");
+    assert_eq!(error["error"]["file"], json!(name));
+    let ran = place.run(["put", name]).failed(6, "NOT_READY");
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(!ran.err.contains('\u{202e}'), "{}", ran.err);
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_told_like_a_full_disk() {
+    let place = Place::new();
+    place.write("long", noise(5, 3 << 20));
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -f 1000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_holdfast"), "--store"]);
+    let ran: crate::support::Ran = limited
+        .arg(place.store())
+        .args(["put", "long"])
+        .current_dir(place.path(""))
+        .output()
+        .expect("it starts")
+        .into();
+    ran.failed(7, "NO_SPACE");
+    let id = place.put("again", "bytes");
+    assert_eq!(place.run(["get", &id, "-"]).well().out, "bytes");
+    place.run(["verify", "--deep", "--refs"]).well();
+}

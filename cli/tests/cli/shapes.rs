@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, keys, text};
 
+pub(crate) const VERIFIED: [&str; 8] =
+    ["artifacts", "blobs", "bytes", "chunks", "ok", "problems", "strange_files", "unnamed_files"];
+
 const RECORD: [&str; 14] = [
     "account",
     "created_at",
@@ -55,13 +58,19 @@ fn init_put_get_and_stats_have_their_names() {
             "disk_bytes",
             "live_bytes",
             "logical_bytes",
-            "segments",
-            "tables",
             "mirror_reads",
+            "problems",
+            "read_only",
+            "segments",
+            "strange_files",
+            "tables",
             "unique_bytes"
         ]
     );
-    assert!(stats.as_object().expect("an object").values().all(Value::is_u64), "{stats}");
+    assert_eq!((&stats["read_only"], &stats["strange_files"]), (&Value::Null, &json!([])));
+    let figures = stats.as_object().expect("an object").iter();
+    let mut figures = figures.filter(|(key, _)| !["read_only", "strange_files"].contains(&key.as_str()));
+    assert!(figures.all(|(_, value)| value.is_u64()), "{stats}");
     assert_eq!(
         (&stats["artifacts"], &stats["logical_bytes"], &stats["unique_bytes"]),
         (&json!(1), &json!(11), &json!(11))
@@ -85,6 +94,7 @@ fn a_record_has_its_names_and_words() {
     for time in ["created_at", "expires_at"] {
         let time = text(&listed, time);
         assert!(time.starts_with("20") && time.ends_with('Z') && time.contains('T'), "{time}");
+        assert_eq!(time.len(), "2026-01-01T00:00:00.000Z".len(), "{time}");
     }
     let stat = place.json(["stat", "--account", "ann", &text(&listed, "id")]).well().line();
     assert_eq!(stat, listed);
@@ -100,7 +110,7 @@ fn verify_has_its_names() {
     place.put("a", "bytes");
     for args in [&["verify"][..], &["verify", "--deep"], &["verify", "--refs"], &["verify", "--deep", "--refs"]] {
         let report = place.json(args).well().line();
-        assert_eq!(keys(&report), ["artifacts", "blobs", "bytes", "chunks", "ok", "problems"], "{args:?}");
+        assert_eq!(keys(&report), VERIFIED, "{args:?}");
         assert_eq!((&report["ok"], &report["problems"], &report["artifacts"]), (&json!(true), &json!([]), &json!(1)));
     }
 }

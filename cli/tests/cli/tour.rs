@@ -40,8 +40,7 @@ fn the_tour_does_not_enter_a_directory_that_holds_something() {
     fs::create_dir(place.store()).expect("made");
     fs::write(place.store().join("mine"), "mine").expect("written");
     assert_ne!(place.run(["quickstart"]).code, 0);
-    let ours: Vec<_> = place.names("store").into_iter().filter(|name| name != "LOCK").collect();
-    assert_eq!(ours, ["mine"]);
+    assert_eq!(place.names("store").into_iter().collect::<Vec<_>>(), ["mine"]);
 }
 
 #[test]
@@ -51,4 +50,29 @@ fn under_json_the_tour_prints_the_objects_of_its_commands_alone() {
     assert!(lines.len() > 6);
     assert_eq!(lines[0]["format"], 1);
     assert!(lines.iter().any(|line| line["ok"] == true));
+}
+
+#[test]
+fn the_tour_leaves_the_store_of_the_environment_alone() {
+    let place = Place::new();
+    let before = place.names("store");
+    let ran: Ran = holdfast()
+        .arg("quickstart")
+        .env("TMPDIR", place.path(""))
+        .env("HOLDFAST_STORE", place.store())
+        .current_dir(place.path(""))
+        .output()
+        .expect("it starts")
+        .into();
+    ran.well();
+    assert_eq!(place.names("store"), before);
+    assert_eq!(place.run(["list"]).well().out, "");
+}
+
+#[test]
+fn verify_and_stats_count_the_same_chunks() {
+    let place = Place::new();
+    place.put("long", crate::support::noise(1, 3 << 20));
+    let count = |command| place.json([command]).well().line()["chunks"].as_u64().expect("a number");
+    assert_eq!(count("verify"), count("stats"));
 }

@@ -33,13 +33,14 @@ impl Memtable {
     }
 
     /// Puts or removes. `forget`: nothing older has the key, so that a removal leaves nothing.
-    pub(super) fn set(&mut self, keyspace: Keyspace, key: &[u8], value: Option<&[u8]>, forget: bool) {
-        let len = |value: Option<&[u8]>| OVERHEAD + (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+    pub(super) fn set(&mut self, keyspace: Keyspace, key: Vec<u8>, value: Option<Vec<u8>>, forget: bool) {
+        let key_len = key.len();
+        let len = |value: Option<&[u8]>| OVERHEAD + (key_len + value.map_or(0, <[u8]>::len)) as u64;
         let space = self.spaces.entry(keyspace).or_default();
         let old = if value.is_none() && forget {
-            space.remove(key)
+            space.remove(key.as_slice())
         } else {
-            self.bytes += len(value);
+            self.bytes += len(value.as_deref());
             space.insert(key.into(), value.map(Into::into))
         };
         if let Some(old) = old {

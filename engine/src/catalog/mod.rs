@@ -11,9 +11,10 @@ use crate::{
         Bad, Decoded,
         artifact::Artifact,
         commit::Edit,
+        frame::FrameKind,
         keyspace::{AccountRef, Keyspace, blob_key, chunk_key, key_holds, upload_key},
         upload::Upload,
-        value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue},
+        value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue, TenantValue},
     },
     ids::{ArtifactId, BlobKey, ChunkId, UploadId},
     sync::Arc,
@@ -81,7 +82,7 @@ fn decode<T>(value: Option<Vec<u8>>, decode: impl Fn(&[u8]) -> Decoded<T>) -> Re
 
 /// A value that passed its frame's checksum and still does not decode: damage in memory, or a bug.
 fn bad_value(bad: Bad) -> Error {
-    Error::new(if bad.newer { Kind::Version } else { Kind::Corrupt }, bad.what)
+    if bad.newer { Error::newer(bad.what) } else { Error::new(Kind::Corrupt, bad.what) }
 }
 
 /// Sums over the entries, kept with every change.
@@ -104,6 +105,51 @@ pub struct Usage {
 /// True for keyspaces that the sums are about.
 const fn is_counted(keyspace: Keyspace) -> bool {
     matches!(keyspace, Keyspace::Artifact | Keyspace::Blob | Keyspace::Chunk)
+}
+
+impl Usage {
+    /// An artifact of this size.
+    fn artifact(size: u64) -> Self {
+        Self { artifacts: 1, logical_bytes: size, ..Self::default() }
+    }
+
+    /// A blob.
+    fn blob() -> Self {
+        Self { blobs: 1, ..Self::default() }
+    }
+
+    /// A chunk or page; nothing while nobody has it.
+    fn chunk(chunk: &ChunkValue) -> Self {
+        if chunk.references == 0 {
+            return Self::default();
+        }
+        let is_chunk = u64::from(chunk.kind == FrameKind::Chunk);
+        Self {
+            chunks: is_chunk,
+            unique_bytes: is_chunk * u64::from(chunk.raw),
+            live_bytes: chunk.frame_len(),
+            ..Self::default()
+        }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.artifacts = self.artifacts.saturating_add(other.artifacts);
+        self.logical_bytes = self.logical_bytes.saturating_add(other.logical_bytes);
+        self.blobs = self.blobs.saturating_add(other.blobs);
+        self.chunks = self.chunks.saturating_add(other.chunks);
+        self.unique_bytes = self.unique_bytes.saturating_add(other.unique_bytes);
+        self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
+    }
+
+    /// Sums that come from a manifest may be less than what goes.
+    const fn remove(&mut self, other: Self) {
+        self.artifacts = self.artifacts.saturating_sub(other.artifacts);
+        self.logical_bytes = self.logical_bytes.saturating_sub(other.logical_bytes);
+        self.blobs = self.blobs.saturating_sub(other.blobs);
+        self.chunks = self.chunks.saturating_sub(other.chunks);
+        self.unique_bytes = self.unique_bytes.saturating_sub(other.unique_bytes);
+        self.live_bytes = self.live_bytes.saturating_sub(other.live_bytes);
+    }
 }
 
 /// The catalog: the edits since the last checkpoint, those that a checkpoint is writing, and the tables. Memory is that of two
@@ -138,54 +184,30 @@ impl Catalog {
 
     /// Applies an edit that is durable.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        self.apply_over(edit, None)
+        self.take_over(edit.clone(), None)
     }
 
-    /// ... where it may be known what the tables have of the key.
-    fn apply_over(&mut self, edit: &Edit, known: Option<Option<&[u8]>>) -> Result<()> {
-        if !key_holds(edit.keyspace, &edit.key) {
+    /// The same, with the edit's own bytes, where it may be known what the tables have of the key.
+    fn take_over(&mut self, edit: Edit, known: Option<Option<&[u8]>>) -> Result<()> {
+        let Edit { keyspace, key, value } = edit;
+        if !key_holds(keyspace, &key) {
             return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
         }
-        check_value(edit)?;
-        if is_counted(edit.keyspace) {
-            let old = match (self.in_memory(edit.keyspace, &edit.key), known) {
-                (Some(found), _) | (None, Some(found)) => found.map(<[u8]>::to_vec),
+        let comes = value.as_deref().map_or(Ok(Usage::default()), |value| weigh(keyspace, &key, value))?;
+        if is_counted(keyspace) {
+            let goes = match (self.in_memory(keyspace, &key), known) {
+                (Some(found), _) | (None, Some(found)) => found.map(|old| old_weight(keyspace, old)),
                 // Damage is met, and named, by whoever needs the value; the sums alone do not stop a commit.
-                (None, None) => self.tables.get(edit.keyspace, &edit.key).ok().flatten().flatten(),
+                (None, None) => {
+                    let old = self.tables.get(keyspace, &key).ok().flatten().flatten();
+                    old.map(|old| old_weight(keyspace, &old))
+                }
             };
-            self.account(edit.keyspace, old.as_deref(), edit.value.as_deref())?;
+            self.usage.add(comes);
+            self.usage.remove(goes.transpose()?.unwrap_or_default());
         }
         let forget = self.flushing.is_none() && self.tables.is_empty();
-        self.active.set(edit.keyspace, &edit.key, edit.value.as_deref(), forget);
-        Ok(())
-    }
-
-    /// Keeps the sums: what an old value added goes, what the new one adds comes.
-    fn account(&mut self, keyspace: Keyspace, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<()> {
-        let usage = &mut self.usage;
-        for (bytes, step) in [(old, -1), (new, 1)] {
-            let Some(bytes) = bytes else { continue };
-            let add = |sum: &mut u64, by: u64| {
-                *sum = if step > 0 { sum.saturating_add(by) } else { sum.saturating_sub(by) };
-            };
-            match keyspace {
-                Keyspace::Artifact => {
-                    add(&mut usage.artifacts, 1);
-                    add(&mut usage.logical_bytes, Artifact::decode(bytes).map_err(bad_value)?.size);
-                }
-                Keyspace::Blob => add(&mut usage.blobs, 1),
-                Keyspace::Chunk => {
-                    let chunk = ChunkValue::decode(bytes).map_err(bad_value)?;
-                    if chunk.references > 0 {
-                        let is_chunk = u64::from(chunk.kind == crate::format::frame::FrameKind::Chunk);
-                        add(&mut usage.chunks, is_chunk);
-                        add(&mut usage.unique_bytes, is_chunk * u64::from(chunk.raw));
-                        add(&mut usage.live_bytes, chunk.frame_len());
-                    }
-                }
-                _ => {}
-            }
-        }
+        self.active.set(keyspace, key, value, forget);
         Ok(())
     }
 
@@ -237,25 +259,36 @@ impl Catalog {
     }
 }
 
-/// Refuses a value that does not decode, before it is believed.
-fn check_value(edit: &Edit) -> Result<()> {
-    let Some(value) = &edit.value else { return Ok(()) };
-    let checked = match edit.keyspace {
-        Keyspace::Tenant => crate::format::value::TenantValue::decode(value).map(drop),
-        Keyspace::Account => AccountValue::decode(value).map(drop),
-        Keyspace::Upload => Upload::decode(value).map(drop),
+/// What a value adds to the sums. One that does not decode is refused before it is believed.
+fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
+    let nothing = Usage::default();
+    let weighed = match keyspace {
+        Keyspace::Tenant => TenantValue::decode(value).map(|_| nothing),
+        Keyspace::Account => AccountValue::decode(value).map(|_| nothing),
+        Keyspace::Upload => Upload::decode(value).map(|_| nothing),
         Keyspace::Artifact => match Artifact::decode(value) {
-            Ok(artifact) if artifact.account.artifact_key(artifact.id) == edit.key => Ok(()),
+            Ok(artifact) if artifact.account.artifact_key(artifact.id) == key => Ok(Usage::artifact(artifact.size)),
             Ok(_) => Err(Bad::damaged("an artifact under another key than its own")),
             Err(bad) => Err(bad),
         },
-        Keyspace::Blob => BlobValue::decode(value).map(drop),
-        Keyspace::Chunk => ChunkValue::decode(value).map(drop),
-        Keyspace::Op => OpValue::decode(value).map(drop),
-        Keyspace::Segment => SegmentValue::decode(value).map(drop),
-        Keyspace::ByOwner if value.len() == 16 => Ok(()),
-        Keyspace::Due | Keyspace::Zero if value.is_empty() => Ok(()),
+        Keyspace::Blob => BlobValue::decode(value).map(|_| Usage::blob()),
+        Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
+        Keyspace::Op => OpValue::decode(value).map(|_| nothing),
+        Keyspace::Segment => SegmentValue::decode(value).map(|_| nothing),
+        Keyspace::ByOwner if value.len() == 16 => Ok(nothing),
+        Keyspace::Due | Keyspace::Zero if value.is_empty() => Ok(nothing),
         Keyspace::ByOwner | Keyspace::Due | Keyspace::Zero => Err(Bad::damaged("index value")),
     };
-    checked.map_err(bad_value)
+    weighed.map_err(bad_value)
+}
+
+/// What a value that was there added to the sums.
+fn old_weight(keyspace: Keyspace, value: &[u8]) -> Result<Usage> {
+    match keyspace {
+        Keyspace::Artifact => Artifact::decode(value).map(|artifact| Usage::artifact(artifact.size)),
+        Keyspace::Blob => Ok(Usage::blob()),
+        Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
+        _ => Ok(Usage::default()),
+    }
+    .map_err(bad_value)
 }

@@ -30,10 +30,10 @@ impl Published {
     }
 
     /// Applies edits that are durable, all at once for whoever looks. Only the holder of the commit lock calls it.
-    pub fn apply<'e>(&self, edits: impl Iterator<Item = &'e Edit> + Clone) -> Result<()> {
+    pub fn apply(&self, edits: Vec<Edit>) -> Result<()> {
         // What tables have of the keys is read first, so that the lock is held for memory only.
         let mut old = BTreeMap::new();
-        for edit in edits.clone().filter(|edit| super::is_counted(edit.keyspace)) {
+        for edit in edits.iter().filter(|edit| super::is_counted(edit.keyspace)) {
             let tables = {
                 let catalog = self.0.read();
                 if catalog.tables.is_empty() || catalog.in_memory(edit.keyspace, &edit.key).is_some() {
@@ -43,12 +43,12 @@ impl Published {
             };
             // Only sums rest on it: damage here is met, and named, by whoever needs the value.
             let value = tables.get(edit.keyspace, &edit.key).ok().flatten().flatten();
-            old.insert((edit.keyspace, edit.key.as_slice()), value);
+            old.insert((edit.keyspace, edit.key.clone()), value);
         }
         let mut catalog = self.0.write();
         for edit in edits {
-            let known = old.get(&(edit.keyspace, edit.key.as_slice())).map(|value| value.as_deref());
-            catalog.apply_over(edit, known)?;
+            let known = if old.is_empty() { None } else { old.get(&(edit.keyspace, edit.key.clone())) };
+            catalog.take_over(edit, known.map(|value| value.as_deref()))?;
         }
         Ok(())
     }

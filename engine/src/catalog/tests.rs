@@ -83,11 +83,11 @@ impl Bed {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Put(number, byte) => {
-                self.published.apply([Edit::put(Keyspace::Op, key(*number), value(*byte))].iter()).expect("applies");
+                self.published.apply(vec![Edit::put(Keyspace::Op, key(*number), value(*byte))]).expect("applies");
                 self.model.insert(key(*number), value(*byte));
             }
             Step::Delete(number) => {
-                self.published.apply([Edit::delete(Keyspace::Op, key(*number))].iter()).expect("applies");
+                self.published.apply(vec![Edit::delete(Keyspace::Op, key(*number))]).expect("applies");
                 self.model.remove(&key(*number));
             }
             Step::Freeze if self.frozen.is_none() => {
@@ -166,7 +166,7 @@ fn a_scan_of_more_than_one_part_of_memory_misses_nothing() {
     let long = |n: u16| [&[1, 1][..], &n.to_le_bytes(), &[0; 36]].concat();
     for n in 0..5000_u16 {
         let edit = Edit::put(Keyspace::Op, long(n), value(1));
-        bed.published.apply([edit].iter()).expect("applies");
+        bed.published.apply(vec![edit]).expect("applies");
         bed.model.insert(long(n), value(1));
         if n % 1300 == 0 {
             bed.step(&Step::Freeze);

@@ -12,7 +12,7 @@ use crate::{
     health::Health,
     ids::{Lsn, Time},
     limits::{COMMIT_REQUESTS_MAX, FRAME_LEN_MAX, GROUP_EDIT_BYTES, GROUP_FRAME_BYTES},
-    log::{Log, append::Bounds},
+    log::{Log, append::Bounds, prepared::Readiness},
     sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering},
 };
 
@@ -22,7 +22,7 @@ mod stage;
 pub use queue::Request;
 pub use stage::Stage;
 
-use queue::{Pending, Queue, Slot, Waiting};
+use queue::{Pending, Queue, Slot, Step, Turn, Waiting};
 use stage::Overlay;
 
 /// What is done by a thread that has its answer, outside of all locks, before it goes on: what must not fall behind commits.
@@ -88,14 +88,15 @@ impl Commit {
             upkeep.admits(self)?;
         }
         let slot = Arc::new(Slot::default());
-        self.queue.push(Box::new(Waiting::new(request, Arc::clone(&slot))));
+        let mut step = self.queue.push(Box::new(Waiting::new(request, Arc::clone(&slot))));
         let answer = loop {
-            // The first waiting thread steps for all that wait; whoever gets the lock next finds its answer given.
-            let mut writer = self.writer.lock();
-            if let Some(answer) = slot.take() {
-                break answer;
+            if let Some(step) = step.take() {
+                self.step(step);
             }
-            self.step(&mut writer);
+            match slot.wait() {
+                Turn::Answer(answer) => break answer,
+                Turn::Step => step = Some(self.queue.called()),
+            }
         };
         if let Some(upkeep) = self.upkeep.get() {
             upkeep.after(self);
@@ -133,20 +134,31 @@ impl Commit {
         act(&mut self.writer.lock().log)
     }
 
-    /// Takes one group from the queue through decision, sync, publication and answers.
-    fn step(&self, writer: &mut Writer) {
-        let (mut group, bounds) = self.queue.take_group();
-        if group.is_empty() {
-            return;
-        }
+    /// Takes one group from the queue through decision, sync, publication and answers, and goes on with what nobody waits for.
+    fn step(&self, step: Step<'_>) {
+        let mut writer = self.writer.lock();
+        // Falls before the lock is given back.
         let unwinding = PoisonUnlessDefused(&self.health);
-        let result = self.health.check().and_then(|()| Self::make_room(writer, &mut group, bounds));
-        let written = result.and_then(|()| self.commit_group(writer, &mut group));
-        for pending in &mut group {
-            pending.settle(written.as_ref().err());
-        }
+        let (mut group, bounds) = self.queue.take_group();
+        let result = self.health.check().and_then(|()| Self::make_room(&mut writer, &mut group, bounds));
+        let written = result.and_then(|()| self.commit_group(&mut writer, &mut group));
+        let answer = |group: &mut Vec<Box<dyn Pending>>| {
+            group.drain(..).for_each(|mut pending| pending.settle(written.as_ref().err()));
+        };
+        let mut ready = None;
         if written.is_ok() && !group.is_empty() {
-            self.after(writer);
+            if writer.log.has_chores() {
+                answer(&mut group);
+            }
+            ready = self.after(&mut writer);
+        }
+        // The next group is under way while this one's owners are woken.
+        drop(writer);
+        drop(step);
+        answer(&mut group);
+        if let Some(ready) = ready {
+            // A failure here lets the latch fall, if it has to; otherwise the next group tries again.
+            let _ = ready.advance(&self.health);
         }
         std::mem::forget(unwinding);
     }
@@ -169,11 +181,10 @@ impl Commit {
         let wall = self.clock.wall();
         let hw = writer.hw.max(wall);
         let mut frames = writer.log.group();
-        let mut requests = Vec::with_capacity(group.len());
-        let mut forced = false;
+        let mut overlay = Overlay::default();
+        let (mut forced, mut edited) = (false, false);
         {
             let published = self.published.read();
-            let mut overlay = Overlay::default();
             for (index, pending) in group.iter_mut().enumerate() {
                 let lsn = writer.log.next_lsn().plus(index as u64);
                 let point = frames.point();
@@ -183,16 +194,16 @@ impl Commit {
                     // What a refused or replayed request brought along stays out of the log.
                     frames.back_to(point);
                 }
-                overlay.stage(&edits);
                 forced |= pending.is_forced();
-                requests.push(edits);
+                edited |= !edits.is_empty();
+                overlay.stage(edits);
             }
         }
-        if !forced && requests.iter().all(Vec::is_empty) {
+        if !forced && !edited {
             // Everything that was decided rests on published state.
             return Ok(());
         }
-        let commit = CommitPayload { synced_upto: writer.log.synced_upto(), hw, requests };
+        let commit = CommitPayload { synced_upto: writer.log.synced_upto(), hw, requests: overlay.into_requests() };
         let before = writer.log.tail().offset;
         writer.log.append(frames, &commit).map_err(|e| match e.kind() {
             Kind::ReadOnly => e,
@@ -200,24 +211,25 @@ impl Commit {
         })?;
         self.count_log_bytes(writer.log.tail().offset - before, false);
         writer.hw = hw;
-        self.publish(&commit, writer.log.next_lsn())
+        self.publish(commit, writer.log.next_lsn())
     }
 
-    fn publish(&self, commit: &CommitPayload, next_lsn: Lsn) -> Result<()> {
-        let applied = self.published.apply(commit.requests.iter().flatten());
+    fn publish(&self, commit: CommitPayload, next_lsn: Lsn) -> Result<()> {
+        let applied = self.published.apply(commit.requests.into_iter().flatten().collect());
         applied.map_err(|e| self.health.fail(e).with_kind(Kind::OutcomeUnknown))?;
         self.published_lsn.store(next_lsn.0 - 1, Ordering::Release);
         self.hw.store(commit.hw.0, Ordering::Release);
         Ok(())
     }
 
-    /// What nobody waits for: a mark when the queue ran empty, the superblock, the next prepared segment. A failure here has
-    /// already set the latch, if it had to; otherwise the next group tries again.
-    fn after(&self, writer: &mut Writer) {
+    /// What follows a group: a mark when the queue ran empty, and what the superblock has to say. The answer is how far the next
+    /// files should be by now. A failure here has already set the latch, if it had to; otherwise the next group tries again.
+    fn after(&self, writer: &mut Writer) -> Option<Readiness> {
         if self.queue.is_empty() && writer.log.synced_upto().offset == writer.log.tail().offset {
             let _ = writer.log.mark();
         }
-        let _ = writer.log.settle();
+        let _ = writer.log.do_chores();
+        writer.log.readiness()
     }
 }
 

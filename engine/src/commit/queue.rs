@@ -1,4 +1,7 @@
-//! Requests that wait for the commit lock.
+//! Requests that wait for their group, and who steps.
+//!
+//! Of all that wait one steps: the first. It takes a group through the commit lock, hands the step on to the first of those that came
+//! meanwhile, and gives the answers. All others sleep until their answer or the step is theirs, and never touch the commit lock.
 
 use std::collections::VecDeque;
 
@@ -7,7 +10,7 @@ use crate::{
     error::{Error, Kind, Result},
     format::commit::Edit,
     log::append::Bounds,
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex},
 };
 
 type Decide<T> = Box<dyn FnOnce(&mut Stage<'_>) -> Result<(Vec<Edit>, T)> + Send>;
@@ -54,18 +57,41 @@ impl<T> Request<T> {
     }
 }
 
-/// Where an answer is left.
-pub(super) struct Slot<T>(Mutex<Option<Result<T>>>);
+/// What the owner of a request is woken for.
+pub(super) enum Turn<T> {
+    /// Its answer.
+    Answer(Result<T>),
+    /// It is the first that waits, and nobody steps.
+    Step,
+}
+
+/// Where the owner of a request waits.
+pub(super) struct Slot<T> {
+    turn: Mutex<Option<Turn<T>>>,
+    changed: Condvar,
+}
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self(Mutex::new(None))
+        Self { turn: Mutex::new(None), changed: Condvar::default() }
     }
 }
 
 impl<T> Slot<T> {
-    pub(super) fn take(&self) -> Option<Result<T>> {
-        self.0.lock().take()
+    /// Sleeps until it is its turn.
+    pub(super) fn wait(&self) -> Turn<T> {
+        let mut turn = self.turn.lock();
+        loop {
+            match turn.take() {
+                Some(turn) => return turn,
+                None => self.changed.wait(&mut turn),
+            }
+        }
+    }
+
+    fn wake(&self, turn: Turn<T>) {
+        *self.turn.lock() = Some(turn);
+        self.changed.notify_one();
     }
 }
 
@@ -78,6 +104,8 @@ pub(super) trait Pending: Send {
     fn decide(&mut self, stage: &mut Stage<'_>) -> Vec<Edit>;
     /// Gives the answer that was decided, or the error that befell the whole group.
     fn settle(&mut self, failed: Option<&Error>);
+    /// Lets its owner step.
+    fn call(&self);
 }
 
 /// A request with its decision and the place of its answer.
@@ -135,8 +163,12 @@ impl<T: Send> Pending for Waiting<T> {
             (None, Some(answer)) => answer,
             (None, None) => Err(Error::new(Kind::OutcomeUnknown, "a request was not decided")),
         };
-        *self.slot.0.lock() = Some(answer);
         self.settled = true;
+        self.slot.wake(Turn::Answer(answer));
+    }
+
+    fn call(&self) {
+        self.slot.wake(Turn::Step);
     }
 }
 
@@ -148,7 +180,7 @@ impl<T> Drop for Waiting<T> {
                 Kind::OutcomeUnknown,
                 "another request of the same group failed in a way that nobody foresaw",
             );
-            *self.slot.0.lock() = Some(Err(lost));
+            self.slot.wake(Turn::Answer(Err(lost)));
         }
     }
 }
@@ -161,25 +193,54 @@ pub(super) fn bounds_of(group: &[Box<dyn Pending>]) -> Bounds {
 
 /// First in, first out.
 #[derive(Default)]
-pub(super) struct Queue(Mutex<VecDeque<Box<dyn Pending>>>);
+pub(super) struct Queue(Mutex<Line>);
+
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<Box<dyn Pending>>,
+    /// Somebody steps, or was called to. While this is not so nobody waits.
+    stepping: bool,
+}
+
+/// Whoever holds it steps; letting go of it hands the step on, also where a panic does.
+pub(super) struct Step<'a>(&'a Queue);
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        let mut line = self.0.0.lock();
+        line.stepping = !line.waiting.is_empty();
+        if let Some(first) = line.waiting.front() {
+            first.call();
+        }
+    }
+}
 
 impl Queue {
-    pub(super) fn push(&self, pending: Box<dyn Pending>) {
-        self.0.lock().push_back(pending);
+    /// Adds a request. Its owner steps if nobody does.
+    pub(super) fn push(&self, pending: Box<dyn Pending>) -> Option<Step<'_>> {
+        let mut line = self.0.lock();
+        line.waiting.push_back(pending);
+        // Made only where it is given: a step that is dropped here would be handed on.
+        (!std::mem::replace(&mut line.stepping, true)).then(|| Step(self))
+    }
+
+    /// The step of an owner that was called.
+    pub(super) const fn called(&self) -> Step<'_> {
+        Step(self)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.0.lock().waiting.is_empty()
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.0.lock().waiting.len()
     }
 
     /// The requests of the next group: at least one if any waits, and no more than a group holds.
     pub(super) fn take_group(&self) -> (Vec<Box<dyn Pending>>, Bounds) {
-        let mut queue = self.0.lock();
+        let queue = &mut self.0.lock().waiting;
         let mut group = Vec::new();
         let mut sum = bounds_of(&group);
         while let Some(next) = queue.front() {
@@ -205,6 +266,30 @@ mod tests {
     fn a_request_that_is_lost_in_a_panic_is_answered() {
         let slot = Arc::new(Slot::default());
         drop(Waiting::new(Request::new(0, |_| Ok((Vec::new(), ()))), Arc::clone(&slot)));
-        assert_eq!(slot.take().expect("answered").expect_err("lost").kind(), Kind::OutcomeUnknown);
+        let Turn::Answer(answer) = slot.wait() else { panic!("nobody steps") };
+        assert_eq!(answer.expect_err("lost").kind(), Kind::OutcomeUnknown);
+    }
+
+    fn request() -> (Arc<Slot<()>>, Box<dyn Pending>) {
+        let slot = Arc::new(Slot::default());
+        (Arc::clone(&slot), Box::new(Waiting::new(Request::new(0, |_| Ok((Vec::new(), ()))), slot)))
+    }
+
+    #[test]
+    fn of_all_that_wait_one_steps_and_hands_on_to_the_first_that_came_meanwhile() {
+        let queue = Queue::default();
+        let (_first, pending) = request();
+        let step = queue.push(pending).expect("nobody stepped");
+        assert_eq!(queue.take_group().0.len(), 1);
+        let (second, pending) = request();
+        assert!(queue.push(pending).is_none(), "somebody steps");
+        let (_third, pending) = request();
+        assert!(queue.push(pending).is_none());
+        drop(step);
+        assert!(matches!(second.wait(), Turn::Step));
+        let step = queue.called();
+        assert_eq!(queue.take_group().0.len(), 2);
+        drop(step);
+        assert!(queue.push(request().1).is_some(), "nobody waited, so nobody was called");
     }
 }

@@ -10,15 +10,59 @@ use crate::{
     log::Group,
 };
 
-/// Edits that have an LSN and are not durable yet.
+/// Edits that have an LSN and are not durable yet, request by request.
 #[derive(Default)]
-pub(super) struct Overlay(BTreeMap<(Keyspace, Vec<u8>), Option<Vec<u8>>>);
+pub(super) struct Overlay {
+    requests: Vec<Vec<Edit>>,
+    /// The newest edit of all keys that share a bucket.
+    newest: BTreeMap<(Keyspace, Bucket), usize>,
+    places: Vec<Place>,
+}
+
+/// The end of a key, which is what tells most keys apart: comparing it costs less than the key, and it needs no memory of its own.
+type Bucket = [u8; 8];
+
+/// Where an edit stands.
+struct Place {
+    request: usize,
+    edit: usize,
+    /// The edit before it in its bucket.
+    older: Option<usize>,
+}
+
+fn bucket(key: &[u8]) -> Bucket {
+    let mut bucket = Bucket::default();
+    let tail = &key[key.len().saturating_sub(bucket.len())..];
+    bucket[..tail.len()].copy_from_slice(tail);
+    bucket
+}
 
 impl Overlay {
-    pub(super) fn stage(&mut self, edits: &[Edit]) {
-        for edit in edits {
-            self.0.insert((edit.keyspace, edit.key.clone()), edit.value.clone());
+    pub(super) fn stage(&mut self, edits: Vec<Edit>) {
+        let request = self.requests.len();
+        for (at, edit) in edits.iter().enumerate() {
+            let older = self.newest.insert((edit.keyspace, bucket(&edit.key)), self.places.len());
+            self.places.push(Place { request, edit: at, older });
         }
+        self.requests.push(edits);
+    }
+
+    /// The newest edit of a key.
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Option<&Edit> {
+        let mut next = self.newest.get(&(keyspace, bucket(key))).copied();
+        while let Some(at) = next {
+            let place = &self.places[at];
+            let edit = &self.requests[place.request][place.edit];
+            if edit.key == key {
+                return Some(edit);
+            }
+            next = place.older;
+        }
+        None
+    }
+
+    pub(super) fn into_requests(self) -> Vec<Vec<Edit>> {
+        self.requests
     }
 }
 
@@ -60,9 +104,30 @@ impl<'a> Stage<'a> {
 
 impl State for Stage<'_> {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.overlay.0.get(&(keyspace, key.to_vec())) {
-            Some(staged) => Ok(staged.clone()),
+        match self.overlay.get(keyspace, key) {
+            Some(staged) => Ok(staged.value.clone()),
             None => self.published.get(keyspace, key),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_edit_of_a_key_counts_also_among_keys_that_end_alike() {
+        let key = |first: u8| [&[first][..], &[7; 31]].concat();
+        let mut overlay = Overlay::default();
+        overlay.stage(vec![Edit::put(Keyspace::Blob, key(1), [1]), Edit::put(Keyspace::Blob, key(2), [2])]);
+        overlay.stage(vec![Edit::put(Keyspace::Chunk, key(1), [3]), Edit::delete(Keyspace::Blob, key(2))]);
+        overlay.stage(vec![Edit::put(Keyspace::Blob, key(1), [4]), Edit::put(Keyspace::Zero, [5], [])]);
+        let value = |keyspace, key: &[u8]| overlay.get(keyspace, key).map(|edit| edit.value.clone());
+        assert_eq!(value(Keyspace::Blob, &key(1)), Some(Some(vec![4])));
+        assert_eq!(value(Keyspace::Blob, &key(2)), Some(None));
+        assert_eq!(value(Keyspace::Chunk, &key(1)), Some(Some(vec![3])));
+        assert_eq!(value(Keyspace::Zero, &[5]), Some(Some(Vec::new())));
+        assert_eq!((value(Keyspace::Blob, &key(3)), value(Keyspace::Zero, &key(1))), (None, None));
+        assert_eq!(overlay.into_requests().len(), 3);
     }
 }

@@ -94,7 +94,7 @@ pub trait LockGuard: Send + Sync {}
 pub enum Lock {
     /// It is ours.
     Held(Box<dyn LockGuard>),
-    /// Somebody else has it; what the holder wrote about itself, if it did.
+    /// Somebody else has it; what the holder wrote about itself. Empty: readers, who write nothing, or the file is gone.
     Busy(String),
 }
 
@@ -113,8 +113,8 @@ pub trait Disk: Send + Sync {
     fn list(&self) -> io::Result<Listing>;
     /// Makes names durable.
     fn sync_dir(&self) -> io::Result<()>;
-    /// Tries to lock `LOCK`, without waiting. An exclusive holder makes the file if need be and writes its process id and
-    /// `holder` into it; a shared one never writes, and holds nothing where there is no such file.
+    /// Tries to lock the directory, without waiting; what becomes of the file `LOCK` changes nothing of it. An exclusive holder makes
+    /// the file if need be and writes its process id and `holder` into it; a shared one never writes.
     fn lock(&self, mode: LockMode, holder: &str) -> io::Result<Lock>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;

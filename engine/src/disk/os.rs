@@ -86,6 +86,12 @@ impl OsDisk {
         Ok(fd)
     }
 
+    /// What the holder of the lock wrote about itself; nothing where the file is gone.
+    fn holder(&self, name: &Name) -> String {
+        let file = self.open_regular(name, OFlags::RDONLY);
+        file.map_or_else(|_| String::new(), |fd| holder_of(&OsFile { fd, direct: false }))
+    }
+
     /// True if the directory still shows the locked file under its name. If not, somebody removed it between the open and the
     /// lock, and the next process would lock another file.
     fn is_still_lock(&self, fd: &OwnedFd, name: &Name) -> io::Result<bool> {
@@ -142,17 +148,27 @@ impl Disk for OsDisk {
     }
 
     fn lock(&self, mode: LockMode, holder: &str) -> io::Result<Lock> {
-        let name = Name::new("LOCK").expect("LOCK is a name");
+        let name = lock_name();
         let (flags, operation) = match mode {
             LockMode::Exclusive => (OFlags::RDWR | OFlags::CREATE, FlockOperation::NonBlockingLockExclusive),
             LockMode::Shared => (OFlags::RDONLY, FlockOperation::NonBlockingLockShared),
         };
+        // The file's name can be taken away from its holder, and the next process would make and lock another file; the directory
+        // cannot. Opened anew: a lock belongs to the open file, and this handle of the disk may be asked twice.
+        let directory =
+            openat(&self.directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        match flock(&directory, operation) {
+            // Some network filesystems lock only files that are open for writing: there LOCK decides alone.
+            Ok(()) | Err(Errno::BADF | Errno::INVAL | Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(Lock::Busy(self.holder(&name))),
+            Err(error) => return Err(error.into()),
+        }
         for _ in 0..LOCK_TRIES {
             let fd = match self.open_regular(&name, flags) {
                 Ok(fd) => fd,
                 // No writer was ever here, or the filesystem is read-only and none can be.
                 Err(error) if mode == LockMode::Shared && error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Lock::Held(Box::new(OsLock { file: None, mode })));
+                    return Ok(Lock::Held(Box::new(OsLock { file: None, mode, _directory: directory })));
                 }
                 Err(error) => return Err(error),
             };
@@ -165,7 +181,7 @@ impl Disk for OsDisk {
                         let text = format!("pid {}: {holder}\n", getpid());
                         let _ = retry(|| file.set_len(0)).and_then(|()| write_all(&file, text.as_bytes(), 0));
                     }
-                    return Ok(Lock::Held(Box::new(OsLock { file: Some(file), mode })));
+                    return Ok(Lock::Held(Box::new(OsLock { file: Some(file), mode, _directory: directory })));
                 }
                 Err(Errno::WOULDBLOCK) => return Ok(Lock::Busy(holder_of(&OsFile { fd, direct: false }))),
                 Err(error) => return Err(error.into()),
@@ -188,10 +204,16 @@ fn holder_of(file: &OsFile) -> String {
     String::from_utf8_lossy(&bytes[..count]).trim_end().chars().flat_map(char::escape_debug).collect()
 }
 
-/// Holds the lock, which belongs to the open file and ends with it.
+/// The name of the file that says who holds the lock.
+fn lock_name() -> Name {
+    Name::new("LOCK").expect("LOCK is a name")
+}
+
+/// Holds the lock, which belongs to the open directory and the open file and ends with them.
 struct OsLock {
     file: Option<OsFile>,
     mode: LockMode,
+    _directory: OwnedFd,
 }
 
 impl LockGuard for OsLock {}

@@ -72,7 +72,7 @@ conformance! {
     direct_writes_are_aligned_and_direct_reads_need_not_be
     one_writer_or_many_readers_hold_the_lock
     a_reader_of_a_directory_without_a_lock_file_makes_none
-    a_lock_belongs_to_the_file_and_not_to_its_name
+    who_removes_the_lock_file_does_not_get_the_lock
     offsets_beyond_every_file_are_errors
 }
 
@@ -240,15 +240,21 @@ fn a_reader_of_a_directory_without_a_lock_file_makes_none(disk: &dyn Disk) {
     drop(guard);
 }
 
-fn a_lock_belongs_to_the_file_and_not_to_its_name(disk: &dyn Disk) {
-    let lock = || disk.lock(LockMode::Exclusive, "test").expect("asked");
-    let Lock::Held(first) = lock() else { panic!("nobody holds it") };
+fn who_removes_the_lock_file_does_not_get_the_lock(disk: &dyn Disk) {
+    let lock = |mode| disk.lock(mode, "test").expect("asked");
+    let busy = |mode| matches!(lock(mode), Lock::Busy(holder) if holder.is_empty());
+    let Lock::Held(writer) = lock(LockMode::Exclusive) else { panic!("nobody holds it") };
     disk.unlink(&name("LOCK")).expect("removed");
-    let Lock::Held(second) = lock() else { panic!("nobody holds the new file") };
-    drop(first);
-    assert!(matches!(lock(), Lock::Busy(_)), "the first holder gave up its own file only");
-    drop(second);
-    assert!(matches!(lock(), Lock::Held(_)));
+    for mode in [LockMode::Exclusive, LockMode::Shared] {
+        assert!(busy(mode), "{mode:?}: the writer is still there");
+    }
+    assert!(names(disk).is_empty(), "who was refused made no file");
+    drop(writer);
+
+    let Lock::Held(reader) = lock(LockMode::Shared) else { panic!("nobody holds it") };
+    assert!(busy(LockMode::Exclusive), "a reader holds it without the file");
+    drop(reader);
+    assert!(matches!(lock(LockMode::Exclusive), Lock::Held(_)));
 }
 
 fn offsets_beyond_every_file_are_errors(disk: &dyn Disk) {

@@ -126,7 +126,7 @@ impl SegmentHeader {
     }
 }
 
-/// The store that a copy says it is of, unchecked: for a directory whose superblock is missing.
+/// The store that a copy says it is of, unchecked: for whoever has no superblock to ask.
 pub fn uuid_of(bytes: &[u8; LEN]) -> StoreUuid {
     StoreUuid(Fixed(bytes).bytes(at::UUID))
 }

@@ -11,14 +11,16 @@ use crate::{
     error::{Error, Kind, Result},
     format::{
         commit::{EDIT_OVERHEAD, Edit},
-        frame::FrameDraft,
         keyspace::{Keyspace, segment_key},
         manifest::SegmentState,
         value::SegmentValue,
     },
     health::Health,
-    ids::{Epoch, FileId, Location},
-    segment::{Segments, writer::BulkWriter},
+    ids::{Epoch, FileId},
+    segment::{
+        Segments,
+        writer::{self, BulkFile, BulkWriter},
+    },
     superblock::Root,
     sync::{Arc, Mutex},
 };
@@ -69,10 +71,11 @@ impl Pool {
         }
         state.leases += 1;
         let (writer, named) = state.idle.pop().unwrap_or_default();
-        Ok(Lease { pool: self, writer, named, is_dirty: false })
+        Ok(Lease { pool: self, writer, named, active: None })
     }
 
-    fn create(&self) -> Result<BulkWriter> {
+    /// A segment without a frame.
+    pub(super) fn create(&self) -> Result<BulkWriter> {
         let id = self.root.allocate_file()?;
         let epoch = Epoch(entropy::random(&*self.entropy)?);
         let superblock = self.root.current();
@@ -82,78 +85,61 @@ impl Pool {
         self.segments.add(id, epoch);
         Ok(writer)
     }
+
+    /// Length of the buffers that go into a segment.
+    pub(super) fn buffer_len(&self) -> usize {
+        writer::buffer_len(self.root.current().options.bulk_segment)
+    }
 }
 
-/// The right to write bulk frames.
+/// The right to write bulk frames. It belongs to the end of a stream that writes; what packs the frames has borrowed the writer.
 pub(super) struct Lease<'a> {
     pool: &'a Pool,
     writer: Option<BulkWriter>,
     /// What the next commit has to say of segments. All of it is synced.
     named: Named,
-    /// Frames were appended since the last flush.
-    is_dirty: bool,
+    /// The file that was synced last, as long as it is not sealed.
+    active: Option<Arc<BulkFile>>,
 }
 
-impl Lease<'_> {
-    /// Appends a frame; a full segment is sealed and the next one begun.
-    pub(super) fn append(&mut self, draft: &FrameDraft<'_>) -> Result<Location> {
-        let has_room = |w: &BulkWriter| w.is_empty() || w.has_room(draft.payload.len() as u64);
-        // A writer that fails is not put back.
-        let mut writer = match self.writer.take() {
-            Some(writer) if has_room(&writer) => writer,
-            full => {
-                full.map(|writer| self.seal(writer)).transpose()?;
-                self.pool.create()?
-            }
-        };
-        match writer.append(draft) {
-            Ok(location) => {
-                self.writer = Some(writer);
-                self.is_dirty = true;
-                Ok(location)
-            }
-            Err(error) => Err(self.give_up(writer, error)),
-        }
+impl<'a> Lease<'a> {
+    /// The pool, for more segments.
+    pub(super) const fn pool(&self) -> &'a Pool {
+        self.pool
     }
 
-    fn seal(&mut self, mut writer: BulkWriter) -> Result<()> {
-        match writer.seal() {
-            Ok(end) => {
-                let value = SegmentValue { epoch: writer.epoch, state: SegmentState::Sealed, end };
-                self.named.insert(writer.id, value);
-                Ok(())
-            }
-            Err(error) => Err(self.give_up(writer, error)),
-        }
+    /// Hands out the writer. It comes back by [`put_back`](Self::put_back), unless it failed.
+    pub(super) const fn writer(&mut self) -> Option<BulkWriter> {
+        self.writer.take()
     }
 
-    /// Leaves a writer that failed. What it wrote since the last commit is nothing that a commit may still name.
-    fn give_up(&mut self, writer: BulkWriter, error: Error) -> Error {
-        let id = writer.id;
-        self.named.remove(&id);
-        if error.kind() == Kind::NoSpace && writer.give_back(&*self.pool.disk) {
-            self.pool.segments.remove(id);
+    /// Takes the writer back. All that went out of it must have been written.
+    pub(super) fn put_back(&mut self, writer: BulkWriter) {
+        self.writer = Some(writer);
+    }
+
+    /// A file is synced up to here.
+    pub(super) fn synced(&mut self, file: Arc<BulkFile>, end: u64) {
+        self.named.insert(file.id, SegmentValue { epoch: file.epoch, state: SegmentState::Active, end });
+        self.active = Some(file);
+    }
+
+    /// A file has its footer and seal, and is synced.
+    pub(super) fn sealed(&mut self, file: &BulkFile, end: u64) {
+        self.named.insert(file.id, SegmentValue { epoch: file.epoch, state: SegmentState::Sealed, end });
+        self.active = None;
+    }
+
+    /// Leaves a file that failed. What was written to it since the last commit is nothing that a commit may still name.
+    pub(super) fn give_up(&mut self, file: &BulkFile, error: Error) -> Error {
+        self.named.remove(&file.id);
+        if error.kind() == Kind::NoSpace && file.give_back(&*self.pool.disk) {
+            self.pool.segments.remove(file.id);
         }
         error
     }
 
-    /// Makes every appended frame durable. Only then may a commit name them.
-    pub(super) fn flush(&mut self) -> Result<()> {
-        if self.is_dirty
-            && let Some(mut writer) = self.writer.take()
-        {
-            let end = match writer.flush() {
-                Ok(end) => end,
-                Err(error) => return Err(self.give_up(writer, error)),
-            };
-            self.named.insert(writer.id, SegmentValue { epoch: writer.epoch, state: SegmentState::Active, end });
-            self.writer = Some(writer);
-        }
-        self.is_dirty = false;
-        Ok(())
-    }
-
-    /// The edits that name the segments, for the commit that follows a flush.
+    /// The edits that name the segments, for the commit that follows a sync.
     pub(super) fn edits(&self) -> Vec<Edit> {
         let edit =
             |(id, value): (&FileId, &SegmentValue)| Edit::put(Keyspace::Segment, segment_key(*id), value.encode());
@@ -162,10 +148,10 @@ impl Lease<'_> {
 
     /// The edits are durable.
     pub(super) fn committed(&mut self) {
-        if let Some(writer) = &mut self.writer
-            && let Some(value) = self.named.get(&writer.id)
+        if let Some(file) = &self.active
+            && let Some(value) = self.named.get(&file.id)
         {
-            writer.committed(value.end);
+            file.committed(value.end);
         }
         self.named.clear();
     }

@@ -1,12 +1,12 @@
-//! What happens to each chunk of a stream, whatever lane it goes into: hashing, deduplication, compression, its place in the recipe.
+//! What happens to each chunk of a stream, whatever lane it goes into: its id, deduplication, compression, its place in the recipe.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{Ingest, recipe::RecipeBuilder};
 use crate::{
     catalog::State,
     codec::{Codec, Compressor},
-    digest::{Sha256Stream, TenantKeys},
+    digest::TenantKeys,
     error::{Error, Kind, Result},
     format::{
         frame::{FrameDraft, FrameKind},
@@ -15,15 +15,13 @@ use crate::{
         value::ChunkValue,
     },
     ids::{ChunkId, Location, TenantNumber},
-    ownership::{
-        artifact::Content,
-        references::{self, Changes, NewFrame, NewFrames},
-    },
+    ownership::references::{self, Changes, NewFrame, NewFrames},
     pins::Pin,
+    segment::window::{Ahead, Window},
 };
 
 /// Where frames go. The location is final, or nothing yet if the frame is placed by the commit.
-pub(super) trait Lane {
+pub(super) trait Lane: Ahead {
     fn take(&mut self, draft: &FrameDraft<'_>) -> Result<Location>;
 }
 
@@ -64,17 +62,32 @@ impl Increment {
     }
 }
 
+/// A stream that ended, but for its last commit.
+pub(super) struct Whole {
+    /// Since the last progress commit.
+    pub(super) increment: Increment,
+    /// Id of the top of its recipe.
+    pub(super) root: ChunkId,
+    /// Its length.
+    pub(super) size: u64,
+}
+
 /// A stream on its way in.
 pub(super) struct Intake<'a> {
     ingest: &'a Ingest,
     keys: &'a TenantKeys,
     tenant: TenantNumber,
     compressor: Option<Compressor>,
-    sha256: Sha256Stream,
     size: u64,
     recipe: RecipeBuilder,
     /// Since the last commit.
     pub(super) increment: Increment,
+    /// What earlier commits of the stream have that are under way: the next one is decided when they are durable.
+    under_way: VecDeque<BTreeMap<ChunkId, usize>>,
+    /// Commits of the stream that are durable.
+    committed: u64,
+    /// What was found, as it stands.
+    stored: Window,
 }
 
 impl<'a> Intake<'a> {
@@ -90,16 +103,17 @@ impl<'a> Intake<'a> {
             keys,
             tenant,
             compressor,
-            sha256: Sha256Stream::default(),
             size: 0,
             recipe: RecipeBuilder::new(keys.clone()),
             increment: Increment::default(),
+            under_way: VecDeque::new(),
+            committed: 0,
+            stored: Window::default(),
         }
     }
 
     /// Takes the next chunk.
     pub(super) fn take(&mut self, chunk: &[u8], lane: &mut dyn Lane) -> Result<()> {
-        self.sha256.update(chunk);
         self.size += chunk.len() as u64;
         let id = self.keys.chunk(chunk);
         self.store(&Piece { id, kind: FrameKind::Chunk, raw: chunk }, lane)?;
@@ -109,18 +123,30 @@ impl<'a> Intake<'a> {
     }
 
     /// Ends the stream.
-    pub(super) fn finish(mut self, lane: &mut dyn Lane) -> Result<(Increment, Content)> {
+    pub(super) fn finish(&mut self, lane: &mut dyn Lane) -> Result<Whole> {
         let recipe = std::mem::replace(&mut self.recipe, RecipeBuilder::new(self.keys.clone()));
         let (closed, root) = recipe.finish();
         self.store_pages(closed, lane)?;
-        let sha256 = self.sha256.finish();
-        let key = self.keys.blob(sha256, self.size);
-        Ok((self.increment, Content { key, sha256, size: self.size, root }))
+        Ok(Whole { increment: std::mem::take(&mut self.increment), root, size: self.size })
     }
 
     /// The record as it holds the stream so far.
     pub(super) fn upload(&self, begun: Upload) -> Upload {
         Upload { offset: self.size, right_edge: self.recipe.right_edge().to_vec(), ..begun }
+    }
+
+    /// What the next commit has to say. Until it is durable the stream finds its own chunks all the same.
+    pub(super) fn take_increment(&mut self) -> Increment {
+        let increment = std::mem::take(&mut self.increment);
+        self.under_way.push_back(increment.known.clone());
+        increment
+    }
+
+    /// So many commits of the stream are durable: what they inserted is found where everybody finds it.
+    pub(super) fn see_committed(&mut self, committed: u64) {
+        while self.committed < committed && self.under_way.pop_front().is_some() {
+            self.committed += 1;
+        }
     }
 
     fn store_pages(&mut self, closed: Vec<super::recipe::ClosedPage>, lane: &mut dyn Lane) -> Result<()> {
@@ -140,7 +166,7 @@ impl<'a> Intake<'a> {
         }
         // Pinned before it is looked up: what is found stays.
         self.increment.pins.push(self.ingest.ground.pins.pin(piece.id));
-        match self.search(piece)? {
+        match self.search(piece, lane)? {
             Found::Same => {}
             Found::Nothing if self.take_unlooked(piece.id) => {}
             Found::Nothing => self.write(piece, None, lane)?,
@@ -152,21 +178,21 @@ impl<'a> Intake<'a> {
 
     /// A hit counts only when the bytes that stand there were read and compared. If they cannot be read, or are others, the
     /// stream's own take their place.
-    fn search(&self, piece: &Piece<'_>) -> Result<Found> {
+    fn search(&mut self, piece: &Piece<'_>, ahead: &mut dyn Ahead) -> Result<Found> {
+        if self.under_way.iter().any(|known| known.contains_key(&piece.id)) {
+            // Written from these very bytes a moment ago.
+            return Ok(Found::Same);
+        }
         let Some(value) = self.ingest.ground.published.read().chunk(piece.id)? else { return Ok(Found::Nothing) };
-        match self.ingest.ground.segments.read(&value) {
+        match self.stored.read(&self.ingest.ground.segments, &value, ahead) {
             Ok(stored) if stored == piece.raw => Ok(Found::Same),
-            Ok(stored) if self.id_of(piece.kind, &stored) == piece.id => {
+            Ok(stored) if id_of(self.keys, piece.kind, stored) == piece.id => {
                 Err(Error::new(Kind::Corrupt, "two contents have one id"))
             }
             Ok(_) => Ok(Found::Damaged(value.location)),
             Err(e) if matches!(e.kind(), Kind::Corrupt | Kind::Io) => Ok(Found::Damaged(value.location)),
             Err(e) => Err(e),
         }
-    }
-
-    fn id_of(&self, kind: FrameKind, raw: &[u8]) -> ChunkId {
-        if kind == FrameKind::Page { self.keys.page(raw) } else { self.keys.chunk(raw) }
     }
 
     fn write(&mut self, piece: &Piece<'_>, replaces: Option<Location>, lane: &mut dyn Lane) -> Result<()> {
@@ -202,4 +228,8 @@ impl<'a> Intake<'a> {
         }
         seen.is_some()
     }
+}
+
+fn id_of(keys: &TenantKeys, kind: FrameKind, raw: &[u8]) -> ChunkId {
+    if kind == FrameKind::Page { keys.page(raw) } else { keys.chunk(raw) }
 }

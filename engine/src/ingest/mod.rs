@@ -11,16 +11,17 @@ use crate::{
     clock::Clock,
     codec::Compressor,
     commit::Commit,
+    digest::Sha256Stream,
     disk::Disk,
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
     format::artifact::{Artifact, Origin},
     health::Health,
-    ids::{ArtifactId, Sha256, Time},
+    ids::{ArtifactId, ChunkId, Sha256, Time},
     limits::{PROGRESS_BYTES, SMALL_STREAM_MAX},
     ownership::{
         AccountScope, Door,
-        artifact::{self, NewArtifact},
+        artifact::{self, Content, NewArtifact},
         names,
     },
     pins::Pins,
@@ -34,6 +35,9 @@ mod commit;
 mod intake;
 mod long;
 mod media;
+mod output;
+mod packer;
+mod pipeline;
 pub mod recipe;
 mod seen;
 mod small;
@@ -204,6 +208,19 @@ impl Ingest {
             token_lsn: self.ground.commit.published_lsn(),
         };
         Ok(Begun { new })
+    }
+
+    /// Memory that long streams share.
+    #[cfg(test)]
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.ground.budget
+    }
+
+    /// What a stream turned out to be.
+    fn content(&self, begun: &Begun, sha256: Sha256Stream, root: ChunkId, size: u64) -> Result<Content> {
+        let sha256 = sha256.finish();
+        let key = self.ground.door.keys(begun.new.account.tenant)?.blob(sha256, size);
+        Ok(Content { key, sha256, size, root })
     }
 
     fn now(&self) -> Time {

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use super::{
     Begun, Ingest,
     commit::{self, Final, Outcome},
-    intake::{Intake, Lane},
+    intake::{Intake, Lane, Whole},
     source::Cutter,
 };
 use crate::{
     codec::Codec,
     commit::Stage,
+    digest::Sha256Stream,
     error::Result,
     format::frame::{FrameDraft, FrameKind},
     ids::{ChunkId, Location},
+    segment::window::Ahead,
 };
 
 /// A frame that has no place yet.
@@ -49,6 +51,8 @@ impl Drafts {
     }
 }
 
+impl Ahead for Drafts {}
+
 impl Lane for Drafts {
     fn take(&mut self, draft: &FrameDraft<'_>) -> Result<Location> {
         let FrameDraft { kind, codec, raw, id, context, payload } = *draft;
@@ -60,11 +64,13 @@ impl Lane for Drafts {
 impl Ingest {
     /// Puts a stream that is in memory as a whole.
     pub(super) fn put_small(&self, begun: Begun, mut intake: Intake<'_>, cutter: &mut Cutter<'_>) -> Result<Outcome> {
-        let mut drafts = Drafts::default();
+        let (mut drafts, mut sha256) = (Drafts::default(), Sha256Stream::default());
         while let Some(chunk) = cutter.next()? {
+            sha256.update(chunk);
             intake.take(chunk, &mut drafts)?;
         }
-        let (mut increment, content) = intake.finish(&mut drafts)?;
+        let Whole { mut increment, root, size } = intake.finish(&mut drafts)?;
+        let content = self.content(&begun, sha256, root, size)?;
         let last = Final {
             new: begun.new,
             content,

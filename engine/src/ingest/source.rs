@@ -1,6 +1,9 @@
 //! Cutting a stream into chunks as it comes in. The cut is the same however the source hands its bytes out.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    ops::Range,
+};
 
 use crate::{
     chunker::{self, ChunkParams},
@@ -50,18 +53,53 @@ impl<'a> Cutter<'a> {
 
     /// The next chunk, `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>> {
+        self.fill(self.sight())?;
+        let chunk = self.cut();
+        Ok(chunk.map(|chunk| &self.buffer[chunk]))
+    }
+
+    /// Reads until a block of `len` bytes waits, or the source ends. False: nothing waits.
+    pub(super) fn fill_block(&mut self, len: usize) -> Result<bool> {
+        self.len_max = self.len_max.max(len);
+        self.fill(len)?;
+        Ok(!self.waiting().is_empty())
+    }
+
+    /// Cuts what waits, but for what more bytes might cut in another way: that goes into `spare`, in which the cutter goes on. Gives the
+    /// bytes and where the chunks lie in them, one behind the other.
+    pub(super) fn cut_block(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, Vec<Range<usize>>) {
+        let mut chunks = Vec::new();
+        while let Some(chunk) = self.cut() {
+            chunks.push(chunk);
+        }
+        let rest = self.waiting().len();
+        spare[..rest].copy_from_slice(self.waiting());
+        (self.start, self.end) = (0, rest);
+        (std::mem::replace(&mut self.buffer, spare), chunks)
+    }
+
+    /// Bytes that must be seen to know the next cut, unless the source ends before.
+    fn sight(&self) -> usize {
         let (max, single_max) = (self.params.max as usize, self.params.single_max as usize);
-        self.fill(if self.first { max.max(single_max + 1) } else { max })?;
+        if self.first { max.max(single_max + 1) } else { max }
+    }
+
+    /// Takes the chunk at the front of what waits, if more bytes would not make it another one.
+    fn cut(&mut self) -> Option<Range<usize>> {
         let waiting = self.waiting();
         let len = match waiting.len() {
-            0 => return Ok(None),
-            left if self.first && left <= single_max => left,
+            0 => return None,
+            left if self.first && left <= self.params.single_max as usize => left,
             _ => chunker::cut(&self.params, waiting),
         };
+        // A cut before the end rests on the bytes before it alone; one at the end may be there for want of bytes.
+        if len == waiting.len() && !self.ended && len < self.sight() {
+            return None;
+        }
         self.first = false;
         let start = self.start;
         self.start += len;
-        Ok(Some(&self.buffer[start..start + len]))
+        Some(start..start + len)
     }
 
     /// Reads until this many bytes wait, or the source ends.
@@ -132,7 +170,30 @@ mod tests {
         chunks
     }
 
+    fn chunks_of_blocks(source: &mut dyn Read, len: usize) -> Vec<Vec<u8>> {
+        let mut cutter = Cutter::new(source, SMALL, None);
+        let mut chunks = Vec::new();
+        assert!(cutter.is_within(100).is_ok(), "looked at before");
+        while cutter.fill_block(len).expect("reads") {
+            let (bytes, cut) = cutter.cut_block(vec![0xaa; len]);
+            assert!(cut.windows(2).all(|pair| pair[0].end == pair[1].start), "one behind the other");
+            chunks.extend(cut.into_iter().map(|chunk| bytes[chunk].to_vec()));
+        }
+        chunks
+    }
+
     proptest! {
+        #[test]
+        fn whole_blocks_are_cut_as_chunk_by_chunk(
+            len in 0_usize..60_000,
+            lens in proptest::collection::vec(1_usize..9000, 1..5),
+            block in 8192_usize..20_000,
+        ) {
+            let data = noise(len);
+            let mut pieces = Pieces { rest: &data, lens: lens.into_iter().cycle() };
+            prop_assert_eq!(chunks_of_blocks(&mut pieces, block), chunks(&mut &data[..], SMALL, None));
+        }
+
         #[test]
         fn the_cut_does_not_depend_on_how_the_source_hands_out(
             len in 0_usize..40_000,

@@ -1,6 +1,9 @@
 //! The end of the log that takes groups: writing, syncing, marks, and rolling to the next segment.
 
-use super::{group::Group, prepared::Spare};
+use super::{
+    group::Group,
+    prepared::{Readiness, Spare},
+};
 use crate::{
     canary::{self, Canary},
     digest::chain_next,
@@ -28,6 +31,8 @@ use crate::{
 };
 
 const MARK_LEN: u64 = frame_len(0);
+/// A buffer of a group is kept for the next one up to this capacity.
+const BUFFER_KEPT: usize = 1 << 20;
 
 /// Where a log ends: what recovery hands over, and what a clean close writes down.
 pub struct Tail {
@@ -78,6 +83,11 @@ pub struct Log {
     head_lags: bool,
     /// Bytes of chunk and page frames in all log segments.
     content_bytes: u64,
+    /// Lengths of the first and of the longest log segments.
+    lens: (u64, u64),
+    buffer: Vec<u8>,
+    /// The open is over. Until then no file is begun: it would be destroyed as one that nothing names.
+    settled: bool,
     /// The segments before the newest, by age.
     older: Vec<ManifestSegment>,
 }
@@ -118,7 +128,8 @@ impl Bounds {
 impl Log {
     /// Takes over the tail that recovery found; all before `tail.offset` is synced.
     pub fn new(ground: Ground, spare: Spare, tail: Tail, file: Box<dyn File>, content_bytes: u64) -> Self {
-        let uuid = ground.root.current().uuid;
+        let superblock = ground.root.current();
+        let (uuid, options) = (superblock.uuid, superblock.options);
         ground.segments.add(tail.id, tail.epoch);
         Self {
             uuid,
@@ -130,6 +141,9 @@ impl Log {
             head_lags: false,
             content_bytes,
             older: Vec::new(),
+            lens: (options.log_segment_first, options.log_segment_max),
+            buffer: Vec::new(),
+            settled: false,
             ground,
             tail,
         }
@@ -196,8 +210,8 @@ impl Log {
     }
 
     /// An empty group at the tail.
-    pub const fn group(&self) -> Group {
-        Group::new(self.tail.id, self.tail.offset, self.salt)
+    pub fn group(&mut self) -> Group {
+        Group::new(self.tail.id, self.tail.offset, self.salt, std::mem::take(&mut self.buffer))
     }
 
     /// Writes a group with its commit and syncs. A failure leaves it unknown what the disk has, so the store takes no more writes.
@@ -205,6 +219,8 @@ impl Log {
         debug_assert_eq!(group.base(), self.tail.offset);
         let payload = commit.encode();
         let header = group.close(self.tail.chain.0, self.tail.next_lsn.0, &payload);
+        let end = group.end();
+        group.fill_to(self.end_of_block(end));
         let health = Arc::clone(&self.ground.health);
         writer::write(&*self.file, &self.name, group.bytes(), group.base()).map_err(|e| health.fail(e))?;
         if !canary::sings(Canary::AckBeforeSync) {
@@ -214,12 +230,21 @@ impl Log {
         }
         self.tail.chain = chain_next(self.tail.chain, &header, &payload);
         self.tail.next_lsn = self.tail.next_lsn.plus(commit.requests.len() as u64);
-        self.tail.offset = group.end();
-        self.synced = group.end();
-        let entries = group.into_entries();
+        self.tail.offset = end;
+        self.synced = end;
+        let (entries, buffer) = group.into_parts();
+        if buffer.capacity() <= BUFFER_KEPT {
+            self.buffer = buffer;
+        }
         self.content_bytes += entries.iter().map(|e| frame_len(u64::from(e.stored))).sum::<u64>();
         self.tail.entries.extend(entries);
         Ok(())
+    }
+
+    /// Where a write ends that begins at the tail: zeros over zeros to the end of its last block. A write of a part of a block that the
+    /// page cache does not hold would wait until it is read.
+    fn end_of_block(&self, end: u64) -> u64 {
+        end.next_multiple_of(BLOCK).min(self.tail.capacity).max(end)
     }
 
     /// How far the log is known to be synced: what a commit says of those before it.
@@ -238,6 +263,7 @@ impl Log {
             &self.salt,
             self.tail.offset,
         );
+        fill(&mut bytes, self.tail.offset, self.end_of_block(self.tail.offset + MARK_LEN));
         let health = Arc::clone(&self.ground.health);
         writer::write(&*self.file, &self.name, &bytes, self.tail.offset).map_err(|e| health.fail(e))?;
         self.tail.offset += MARK_LEN;
@@ -266,8 +292,9 @@ impl Log {
             log: Some((self.tail.first_lsn, self.tail.next_lsn, self.tail.chain)),
             successor: Some((id, epoch)),
         };
-        let bytes = closing_bytes(&mut self.tail.entries, &self.salt, &closing);
+        let mut bytes = closing_bytes(&mut self.tail.entries, &self.salt, &closing);
         let end = closing.at + bytes.len() as u64;
+        fill(&mut bytes, closing.at, self.end_of_block(end));
         writer::write(&*self.file, &self.name, &bytes, closing.at)
             .and_then(|()| writer::sync(&*self.file, &self.name))
             .map_err(|e| health.fail(e))?;
@@ -319,9 +346,9 @@ impl Log {
 
     /// Log segments start small, twice, and double as the store grows.
     fn next_capacity(&self) -> u64 {
-        let options = self.ground.root.current().options;
+        let (first, max) = self.lens;
         let grown = if self.tail.id == FileId(1) { self.tail.capacity } else { self.tail.capacity.saturating_mul(2) };
-        grown.clamp(options.log_segment_first, options.log_segment_max)
+        grown.clamp(first, max)
     }
 
     /// The first write of an open behind what it adopted: the superblock names the newest segment, in all copies and no longer clean;
@@ -331,23 +358,35 @@ impl Log {
         if mark { self.mark() } else { Ok(()) }
     }
 
-    /// What follows a group without keeping anyone waiting for its answer: the superblock names the newest segment, and the next
-    /// one is prepared.
+    /// True if the superblock has to be written: it should name the newest segment, or files that became ready.
+    pub fn has_chores(&mut self) -> bool {
+        self.spare.collect();
+        self.head_lags || self.spare.is_unnamed()
+    }
+
+    /// Writes the superblock, if it has to be.
+    pub fn do_chores(&mut self) -> Result<()> {
+        if self.head_lags || self.spare.is_unnamed() { self.name_files(None) } else { Ok(()) }
+    }
+
+    /// How far the next files should be by now; `None` if nothing is missing.
+    pub fn readiness(&self) -> Option<Readiness> {
+        if !self.settled {
+            return None;
+        }
+        self.spare.readiness(self.next_capacity(), self.tail.offset, self.tail.capacity)
+    }
+
+    /// All that is otherwise done in steps behind the groups, in one go: for when nobody waits. The steps begin behind it.
     pub fn settle(&mut self) -> Result<()> {
-        if !self.head_lags && !self.spare.prepared_ids().is_empty() {
-            return Ok(());
-        }
+        self.settled = true;
         let refilled = self.spare.replenish(self.next_capacity());
-        let named = self.ground.root.current();
         // Whatever became of the next segment, the superblock must not lag behind two of them.
-        if self.head_lags || named.prepared != self.spare.prepared_ids() || named.reserves != self.spare.reserve_ids() {
-            self.name_files(None)?;
-            self.head_lags = false;
-        }
+        self.do_chores()?;
         refilled.map_err(|e| self.ground.health.notice(e))
     }
 
-    fn name_files(&self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {
+    fn name_files(&mut self, clean: Option<crate::format::superblock::LogEnd>) -> Result<()> {
         let head = (self.tail.id, self.tail.epoch);
         let (prepared, reserves) = (self.spare.prepared_ids(), self.spare.reserve_ids());
         self.ground.root.update(|s| {
@@ -355,11 +394,17 @@ impl Log {
             s.prepared = prepared;
             s.reserves = reserves;
             s.clean = clean;
-        })
+        })?;
+        self.head_lags = false;
+        self.spare.named();
+        Ok(())
     }
 
     /// Writes a mark, syncs, and tells the superblock where the log ends.
     pub fn close(&mut self) -> Result<()> {
+        self.ground.health.check()?;
+        // What was begun is finished: nobody would know the file any more. Without room for it the store closes all the same.
+        let _ = self.settle();
         self.ground.health.check()?;
         if self.synced == self.tail.offset {
             self.mark()?;
@@ -377,6 +422,11 @@ impl Log {
     pub const fn spare(&self) -> &Spare {
         &self.spare
     }
+}
+
+/// Zeros behind frames that begin at an offset, up to another.
+fn fill(frames: &mut Vec<u8>, from: u64, to: u64) {
+    frames.resize(usize::try_from(to - from).expect("a block and less"), 0);
 }
 
 /// Header of the segment that follows `tail`, whose frames end at `end`.

@@ -25,9 +25,10 @@ pub struct Point {
 }
 
 impl Group {
-    /// An empty group whose first frame will stand at `base`.
-    pub(super) const fn new(segment: FileId, base: u64, salt: FrameSalt) -> Self {
-        Self { segment, base, salt, bytes: Vec::new(), entries: Vec::new() }
+    /// An empty group whose first frame will stand at `base`, in a buffer that was used before.
+    pub(super) fn new(segment: FileId, base: u64, salt: FrameSalt, mut buffer: Vec<u8>) -> Self {
+        buffer.clear();
+        Self { segment, base, salt, bytes: buffer, entries: Vec::new() }
     }
 
     /// Adds a chunk or page and says where it will stand.
@@ -68,7 +69,15 @@ impl Group {
         &self.bytes
     }
 
-    pub(super) fn into_entries(self) -> Vec<FooterEntry> {
-        self.entries
+    /// Adds zeros up to an offset. They are no frame: nothing stands there.
+    pub(super) fn fill_to(&mut self, offset: u64) {
+        let len = usize::try_from(offset - self.base).expect("a group is in memory");
+        debug_assert!(len >= self.bytes.len());
+        self.bytes.resize(len, 0);
+    }
+
+    /// Its frames for the footer, and the buffer.
+    pub(super) fn into_parts(self) -> (Vec<FooterEntry>, Vec<u8>) {
+        (self.entries, self.bytes)
     }
 }

@@ -6,6 +6,7 @@ pub mod append;
 pub mod group;
 pub mod prepared;
 pub mod replay;
+mod stock;
 pub mod witness;
 
 pub use append::{Log, Tail};

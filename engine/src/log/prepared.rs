@@ -1,18 +1,19 @@
 //! Files kept ready: prepared log segments, and the reserve whose blocks make room when the disk is full.
+//!
+//! They are made in steps, behind the answers of the groups and beside the next one: see [`stock`](super::stock).
 
+use super::stock::{Goal, Stock};
 use crate::{
     canary::{self, Canary},
     disk::{self, Disk, File, OpenOptions},
     error::{Error, Kind, Result},
+    health::Health,
     ids::FileId,
-    limits::{BLOCK, PREPARED_MAX, RESERVES_MAX},
+    limits::{BLOCK, PREPARED_MAX},
     segment::{self, Segments, writer},
     superblock::Root,
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
-
-/// Steps in which the reserve gives blocks back.
-const STEP: u64 = 1 << 20;
 
 /// A prepared segment.
 struct Prepared {
@@ -28,8 +29,28 @@ pub struct Spare {
     disk: Arc<dyn Disk>,
     root: Arc<Root>,
     prepared: Vec<Prepared>,
-    reserves: Vec<(FileId, Box<dyn File>)>,
-    reserve_target: u64,
+    /// The segment of an earlier process that is zeroed again, step by step.
+    renewed: Option<FileId>,
+    /// Reserves, as the superblock should name them.
+    reserve_ids: Vec<FileId>,
+    stock: Arc<Mutex<Stock>>,
+    /// The superblock names other files than these.
+    unnamed: bool,
+}
+
+/// How far the next files should be by now.
+pub struct Readiness {
+    stock: Arc<Mutex<Stock>>,
+    goal: Goal,
+}
+
+impl Readiness {
+    /// Takes one step towards it, unless another thread does. Nothing that a group waits for.
+    pub fn advance(self, health: &Health) -> Result<()> {
+        let Some(mut stock) = self.stock.try_lock() else { return Ok(()) };
+        health.check()?;
+        stock.advance(self.goal).map(drop).map_err(|e| health.notice(e))
+    }
 }
 
 impl Spare {
@@ -37,15 +58,20 @@ impl Spare {
     /// not needed to go on.
     pub fn open(disk: Arc<dyn Disk>, root: Arc<Root>, segments: &Segments, reserve_target: u64) -> Result<Self> {
         let superblock = root.current();
-        let mut spare = Self { disk, root, prepared: Vec::new(), reserves: Vec::new(), reserve_target };
+        let stock = Stock::new(Arc::clone(&disk), Arc::clone(&root), reserve_target);
+        let (prepared, reserve_ids) = (Vec::new(), Vec::new());
+        let stock = Arc::new(Mutex::new(stock));
+        let mut spare = Self { disk, root, prepared, renewed: None, reserve_ids, stock, unnamed: false };
         for id in superblock.prepared.into_iter().filter(|id| segments.epoch(*id).is_none()) {
-            if let Some((file, len)) = spare.open_file(&segment::name(id))? {
+            if spare.stock.lock().renew(id)? {
+                spare.renewed = Some(id);
+            } else if let Some((file, len)) = spare.open_file(&segment::name(id))? {
                 spare.prepared.push(Prepared { id, file, len, fresh: false });
             }
         }
         for id in superblock.reserves {
-            if let Some((file, _)) = spare.open_file(&segment::reserve_name(id))? {
-                spare.reserves.push((id, file));
+            if spare.stock.lock().open_reserve(id)? {
+                spare.reserve_ids.push(id);
             }
         }
         Ok(spare)
@@ -64,7 +90,7 @@ impl Spare {
 
     /// Ids of the prepared segments, as the superblock should name them.
     pub fn prepared_ids(&self) -> Vec<FileId> {
-        self.prepared.iter().map(|p| p.id).collect()
+        self.prepared.iter().map(|p| p.id).chain(self.renewed).collect()
     }
 
     /// A segment of zeros, synced by this process, of at least `needed` bytes. When the disk is full, `privileged` work may
@@ -76,24 +102,33 @@ impl Spare {
                 let name = segment::name(prepared.id);
                 self.with_reserve(privileged, || writer::zero_and_sync(&*prepared.file, &name, 0, prepared.len))?;
             }
-            let Prepared { id, file, len, .. } = self.prepared.remove(at);
+            let file = self.for_frames(prepared.id)?;
+            let Prepared { id, len, .. } = self.prepared.remove(at);
             return Ok((id, file, len));
         }
-        match self.make(wanted.max(needed)) {
-            Err(e) if e.kind() == Kind::NoSpace && privileged => loop {
-                // The smallest that does: the reserve is for many such works.
-                match self.make(needed) {
-                    Err(e) if e.kind() == Kind::NoSpace && self.shrink_reserve()? => {}
-                    result => break result,
-                }
-            },
-            result => result,
-        }
+        let mut stock = self.stock.lock();
+        let made = match stock.finish(needed, privileged) {
+            Some(made) => made?,
+            None => stock.make(needed, wanted, privileged)?,
+        };
+        drop(stock);
+        self.renewed.take_if(|id| *id == made.id);
+        Ok((made.id, self.for_frames(made.id)?, made.len))
+    }
+
+    /// The file of a segment that the log is about to enter. It was zeroed past the page cache; groups go through it.
+    fn for_frames(&self, id: FileId) -> Result<Box<dyn File>> {
+        let name = segment::name(id);
+        let (file, _) = self.open_file(&name)?.ok_or_else(|| Error::corrupt(&name, 0, "a prepared segment is gone"))?;
+        Ok(file)
     }
 
     /// The prepared segment of this id, zeroed again, for a seal that already names it.
     pub fn take_named(&mut self, id: FileId) -> Result<(Box<dyn File>, u64)> {
         let name = segment::name(id);
+        if self.renewed.take_if(|renewed| *renewed == id).is_some() {
+            self.stock.lock().forget(id);
+        }
         let at = self.prepared.iter().position(|p| p.id == id);
         let (file, len) = match at.map(|at| self.prepared.remove(at)) {
             Some(prepared) => (prepared.file, prepared.len),
@@ -107,94 +142,64 @@ impl Spare {
         Ok((file, len))
     }
 
-    fn make(&self, len: u64) -> Result<(FileId, Box<dyn File>, u64)> {
-        let len = len.next_multiple_of(BLOCK);
-        self.room_for(len)?;
-        let id = self.root.allocate_file()?;
-        Ok((id, writer::prepare(&*self.disk, id, len)?, len))
-    }
-
-    /// Refuses what the disk has no room for. Without it each commit on a disk that is nearly full would write it full and give the
-    /// room back, and others would find none meanwhile.
-    fn room_for(&self, len: u64) -> Result<()> {
-        match disk::retry(|| self.disk.free_bytes()) {
-            Ok(free) if free < len => Err(Error::new(Kind::NoSpace, "the disk has no room for another segment")),
-            _ => Ok(()),
-        }
-    }
-
     /// Runs a step again after each megabyte that the reserve gives back, while it fails for want of space.
     fn with_reserve(&self, privileged: bool, step: impl Fn() -> Result<()>) -> Result<()> {
         loop {
             match step() {
-                Err(e) if e.kind() == Kind::NoSpace && privileged && self.shrink_reserve()? => {}
+                Err(e) if e.kind() == Kind::NoSpace && privileged && self.stock.lock().shrink_reserve()? => {}
                 result => return result,
             }
         }
     }
 
-    /// Gives a step of the reserve back to the disk; false when there is none left.
-    fn shrink_reserve(&self) -> Result<bool> {
-        for (id, file) in &self.reserves {
-            let name = segment::reserve_name(*id);
-            let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-            if len > 0 {
-                let io = |e| Error::io(e, &name, "shrink the reserve");
-                disk::retry(|| file.set_len(len.saturating_sub(STEP))).map_err(io)?;
-                disk::retry(|| file.sync(disk::SyncKind::All)).map_err(io)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Prepares a segment of `len` if none is ready, and fills the reserve, as far as the disk has room. The
-    /// superblock may have to name another set of files than before, also when this fails.
-    pub fn replenish(&mut self, len: u64) -> Result<()> {
-        if self.prepared.is_empty() {
-            let (id, file, len) = match self.make(len) {
-                Err(e) if e.kind() == Kind::NoSpace => return Ok(()),
-                result => result?,
-            };
-            self.prepared.push(Prepared { id, file, len, fresh: true });
+    /// Takes over what became ready. Another thread may be making it right now: then it is not ready.
+    pub fn collect(&mut self) {
+        let Some(mut stock) = self.stock.try_lock() else { return };
+        if let Some(made) = stock.take_ready() {
+            self.unnamed |= self.renewed.take_if(|id| *id == made.id).is_none();
+            self.prepared.push(Prepared { id: made.id, file: made.file, len: made.len, fresh: true });
         }
         debug_assert!(self.prepared.len() <= PREPARED_MAX);
-        self.fill_reserve()
+        if stock.reserves().ne(self.reserve_ids.iter().copied()) {
+            self.reserve_ids = stock.reserves().collect();
+            self.unnamed = true;
+        }
     }
 
-    /// Grows the reserve to its target; a full disk ends that quietly.
-    fn fill_reserve(&mut self) -> Result<()> {
-        if self.reserves.is_empty() && self.reserve_target > 0 {
-            let id = self.root.allocate_file()?;
-            let name = segment::reserve_name(id);
-            let file = match disk::retry(|| self.disk.open(&name, OpenOptions::CREATE)) {
-                Ok(file) => file,
-                Err(e) if Error::io(std::io::Error::from(e.kind()), &name, "").kind() == Kind::NoSpace => {
-                    return Ok(());
-                }
-                Err(e) => return Err(Error::io(e, &name, "make the reserve")),
-            };
-            writer::sync_dir(&*self.disk)?;
-            self.reserves.push((id, file));
-        }
-        debug_assert!(self.reserves.len() <= RESERVES_MAX);
-        let Some((id, file)) = self.reserves.first() else { return Ok(()) };
-        let name = segment::reserve_name(*id);
-        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-        if len < self.reserve_target && self.room_for(self.reserve_target - len).is_ok() {
-            match writer::zero_and_sync(&**file, &name, len, self.reserve_target) {
-                Err(e) if e.kind() == Kind::NoSpace => {
-                    // What was written of the step is given back: a reserve that fills the disk would be the first to starve it.
-                    let _ = file.set_len(len);
-                }
-                result => return result,
+    /// True if the superblock should name other files than it does, as far as is known.
+    pub const fn is_unnamed(&self) -> bool {
+        self.unnamed
+    }
+
+    /// The superblock names these files.
+    pub const fn named(&mut self) {
+        self.unnamed = false;
+    }
+
+    /// What is missing when this share of the newest segment is used; `None`: nothing.
+    pub fn readiness(&self, len: u64, used: u64, room: u64) -> Option<Readiness> {
+        let goal = Goal { len: if self.prepared.is_empty() { len } else { 0 }, used, room };
+        let lacks = goal.len > 0 || self.stock.try_lock().is_some_and(|stock| stock.lacks_reserve());
+        lacks.then(|| Readiness { stock: Arc::clone(&self.stock), goal })
+    }
+
+    /// Prepares a segment of `len` if none is ready, and fills the reserve, as far as the disk has room, in one go. The superblock may
+    /// have to name another set of files than before, also when this fails.
+    pub fn replenish(&mut self, len: u64) -> Result<()> {
+        loop {
+            self.collect();
+            // One that is zeroed again has its steps as long as the newest segment is not full.
+            let none = self.prepared.is_empty() && self.renewed.is_none();
+            let goal = Goal { len: if none { len } else { 0 }, used: 1, room: 1 };
+            if !self.stock.lock().advance(goal)? {
+                self.collect();
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Ids of the reserves, as the superblock should name them.
     pub fn reserve_ids(&self) -> Vec<FileId> {
-        self.reserves.iter().map(|(id, _)| *id).collect()
+        self.reserve_ids.clone()
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         manifest::Lane,
         seal::{FooterEntry, Seal},
         segment_header::SegmentHeader,
-        superblock::Superblock,
+        superblock::{LogEnd, Superblock},
     },
     ids::{ChainHash, FileId, Location, Lsn},
     limits::{FRAME_ALIGN, FRAMES_START},
@@ -124,6 +124,8 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
             lost: std::mem::take(&mut chain.lost),
         },
         suspect: None,
+        clean: superblock.clean,
+        passed_clean_end: false,
         visitor,
     };
     let mut rest = links.into_iter();
@@ -291,6 +293,10 @@ struct Walk<'a> {
     found: Found,
     /// Damage behind which no commit, mark, seal or header has shown the chain hash yet.
     suspect: Option<Damage>,
+    /// Where the superblock says that the log ends.
+    clean: Option<LogEnd>,
+    /// A commit stands behind that end, and goes on from there: the superblock is an older one.
+    passed_clean_end: bool,
     visitor: &'a mut dyn Visitor,
 }
 
@@ -458,7 +464,7 @@ impl Walk<'_> {
     ) -> Result<bool> {
         let commit = match Commit::decode(payload) {
             Ok(commit) => commit,
-            Err(bad) if bad.newer => return Err(Error::new(Kind::Version, bad.what).at(&link.name, at)),
+            Err(bad) if bad.newer => return Err(Error::newer(bad.what).at(&link.name, at)),
             Err(bad) => {
                 self.damaged(link, at, bad.what);
                 return Ok(true);
@@ -467,7 +473,10 @@ impl Walk<'_> {
         if above && !self.visitor.vouches(&commit)? {
             return Ok(false);
         }
+        let end = (self.found.chain, self.found.next_lsn);
         self.meet(ChainHash(header.id), Lsn(header.context), &link.name, at);
+        // Not only of this chain, but this very commit: `end` is what it goes on from.
+        self.passed_clean_end |= above && self.clean.is_some_and(|clean| (clean.chain, clean.lsn) == end);
         self.found.chain = chain_next(self.found.chain, header_bytes, payload);
         self.found.next_lsn = Lsn(header.context.saturating_add(commit.requests.len() as u64));
         self.found.adopted += u64::from(above);
@@ -479,7 +488,12 @@ impl Walk<'_> {
     /// A clean close has written down the chain hash; otherwise damage that nothing behind it explains counts as loss.
     fn finish(&mut self, superblock: &Superblock) {
         let name = self.found.newest().name.clone();
-        if let Some(end) = superblock.clean {
+        if self.passed_clean_end {
+            let what = "the superblock is older than the log: commits stand behind the end that it gives";
+            let stale = Damage { file: crate::superblock::name(), offset: 0, what };
+            self.found.damage.push(stale.clone());
+            self.found.lost.push(stale);
+        } else if let Some(end) = superblock.clean {
             self.meet(end.chain, end.lsn, &name, end.offset);
         }
         if let Some(suspect) = self.suspect.take() {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::Catalog;
 use crate::{
+    budget::Budget,
     codec::Codec,
     disk::{Disk, sim::SimDisk},
     format::{
@@ -19,6 +20,8 @@ use crate::{
     segment::writer::BulkWriter,
 };
 
+mod long;
+
 const TENANT: TenantNumber = TenantNumber(1);
 const ID: ArtifactId = ArtifactId([7; 16]);
 
@@ -32,18 +35,24 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+        Self::on(Arc::new(SimDisk::new(1)))
+    }
+
+    fn on(disk: Arc<dyn Disk>) -> Self {
         let (uuid, epoch) = (StoreUuid([1; 16]), Epoch([2; 16]));
         let health = Arc::new(Health::default());
-        let writer = BulkWriter::create(&*disk, uuid, FileId(1), epoch, 1 << 20, health).expect("a segment");
+        let writer = BulkWriter::create(&*disk, uuid, FileId(1), epoch, 64 << 20, health).expect("a segment");
         Self { keys: TenantKeys::new(&[3; 32]), catalog: Catalog::default(), disk, writer }
     }
 
     fn add(&mut self, kind: FrameKind, id: ChunkId, payload: &[u8]) {
         let location = self.writer.append(&FrameDraft::raw(kind, id.0, u64::from(TENANT.0), payload)).expect("appends");
         let len = u32::try_from(payload.len()).expect("short");
-        let value =
-            ChunkValue { location, stored: len, raw: len, tenant: TENANT, codec: Codec::Raw, kind, references: 1 };
+        self.know(id, location, kind, Codec::Raw, (len, len));
+    }
+
+    fn know(&mut self, id: ChunkId, location: Location, kind: FrameKind, codec: Codec, (stored, raw): (u32, u32)) {
+        let value = ChunkValue { location, stored, raw, tenant: TENANT, codec, kind, references: 1 };
         self.catalog.apply(&Edit::put(Keyspace::Chunk, chunk_key(id), value.encode())).expect("applies");
     }
 
@@ -61,15 +70,19 @@ impl Bed {
         PageEntry { id, len: page.total() }
     }
 
-    /// What a read of the recipe gives, and what left before an error.
-    fn read(mut self, root: PageEntry, range: Option<Range<u64>>) -> (Result<()>, Vec<u8>) {
+    fn reader(mut self, budget: &Arc<Budget>) -> Reader {
         self.writer.flush().expect("flushes");
         let segments = Arc::new(Segments::new(self.disk, StoreUuid([1; 16])));
         segments.add(FileId(1), Epoch([2; 16]));
         let door = Door::new(&[9; 32], &[Tenant { number: TENANT, key: [3; 32] }]);
-        let reader = Reader::new(Arc::new(Published::new(self.catalog)), segments, Arc::new(door));
+        Reader::new(Arc::new(Published::new(self.catalog)), segments, Arc::new(door), Arc::clone(budget))
+    }
+
+    /// What a read of the recipe gives, and what left before an error.
+    fn read(self, root: PageEntry, range: Option<Range<u64>>) -> (Result<()>, Vec<u8>) {
+        let reader = self.reader(&Budget::new(0));
         let mut sink = Vec::new();
-        (reader.read(&artifact(root), range, &mut sink), sink)
+        (reader.write_to(&artifact(root), range, &mut sink), sink)
     }
 }
 
@@ -205,12 +218,8 @@ fn an_error_of_the_sink_is_passed_on() {
             Ok(())
         }
     }
-    let door = Door::new(&[9; 32], &[Tenant { number: TENANT, key: [3; 32] }]);
     let mut bed = Bed::new();
     let root = bed.chunk(b"good");
-    bed.writer.flush().expect("flushes");
-    let segments = Arc::new(Segments::new(bed.disk, StoreUuid([1; 16])));
-    segments.add(FileId(1), Epoch([2; 16]));
-    let reader = Reader::new(Arc::new(Published::new(bed.catalog)), segments, Arc::new(door));
-    assert_eq!(reader.read(&artifact(root), None, &mut Full).expect_err("full").kind(), Kind::Io);
+    let reader = bed.reader(&Budget::new(0));
+    assert_eq!(reader.write_to(&artifact(root), None, &mut Full).expect_err("full").kind(), Kind::Io);
 }

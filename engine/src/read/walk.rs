@@ -9,6 +9,7 @@ use crate::{
     format::{
         frame::FrameKind,
         page::{Page, PageEntry},
+        value::ChunkValue,
     },
 };
 
@@ -36,32 +37,82 @@ struct Open {
     at: u64,
 }
 
-impl Reader {
-    /// Gives the bytes of a range to `emit`, chunk by chunk. The range lies within the blob.
-    pub(super) fn walk(
-        &self,
-        keys: &TenantKeys,
-        root: PageEntry,
-        range: &Range<u64>,
-        emit: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        if range.is_empty() {
-            return Ok(());
-        }
-        let mut open = Vec::new();
-        let mut step = Some(Step { entry: root, at: 0, expected: Expected::Root });
-        while let Some(Step { entry, at, expected }) = step {
-            let fetched = self.fetch(keys, entry.id)?;
-            if fetched.kind == FrameKind::Page {
-                open.push(Open { page: page(&fetched, entry.len, expected)?, next: 0, at });
-            } else if matches!(expected, Expected::Page(_)) || fetched.raw.len() as u64 != entry.len {
-                return Err(fetched.corrupt("a chunk of another length or level than its recipe gives"));
-            } else {
-                emit(within(&fetched.raw, at, range))?;
-            }
-            step = next(&mut open, range);
+/// A chunk that is to be handed out, and where the catalog says that it lies.
+pub(super) struct Wanted {
+    /// What the recipe says of it.
+    pub(super) entry: PageEntry,
+    /// What the catalog says of it.
+    pub(super) value: ChunkValue,
+    /// The part of it that lies within the range.
+    pub(super) part: Range<u64>,
+}
+
+impl Wanted {
+    /// The chunk, if that is what its recipe gives.
+    pub(super) fn check(&self, fetched: &Fetched) -> Result<()> {
+        if fetched.kind == FrameKind::Page || fetched.raw.len() as u64 != self.entry.len {
+            return Err(fetched.corrupt("a chunk of another length or level than its recipe gives"));
         }
         Ok(())
+    }
+}
+
+/// A walk that stands somewhere. Memory: a page a level.
+pub(super) struct Walk<'a> {
+    reader: &'a Reader,
+    keys: &'a TenantKeys,
+    range: Range<u64>,
+    root: Option<PageEntry>,
+    open: Vec<Open>,
+}
+
+impl<'a> Walk<'a> {
+    /// Begins at the root. The range lies within the blob.
+    pub(super) fn new(reader: &'a Reader, keys: &'a TenantKeys, root: PageEntry, range: Range<u64>) -> Self {
+        let root = (!range.is_empty()).then_some(root);
+        Self { reader, keys, range, root, open: Vec::new() }
+    }
+
+    /// The next chunk that the range touches. Pages on the way are read and checked.
+    pub(super) fn next(&mut self) -> Result<Option<Wanted>> {
+        while let Some(Step { entry, at, expected }) = self.step() {
+            let value = self.reader.locate(entry.id)?;
+            if value.kind != FrameKind::Page && !matches!(expected, Expected::Page(_)) {
+                let part = within(at, entry.len, &self.range);
+                return Ok(Some(Wanted { entry, value, part }));
+            }
+            let fetched = self.reader.fetch(self.keys, entry.id)?;
+            if fetched.kind != FrameKind::Page {
+                return Err(fetched.corrupt("a chunk of another length or level than its recipe gives"));
+            }
+            self.open.push(Open { page: page(&fetched, entry.len, expected)?, next: 0, at });
+        }
+        Ok(None)
+    }
+
+    /// The next entry that the range touches. Pages that are done are closed.
+    fn step(&mut self) -> Option<Step> {
+        if let Some(entry) = self.root.take() {
+            return Some(Step { entry, at: 0, expected: Expected::Root });
+        }
+        while let Some(top) = self.open.last_mut() {
+            let Some(entry) = top.page.entries.get(top.next).copied() else {
+                self.open.pop();
+                continue;
+            };
+            let at = top.at;
+            top.next += 1;
+            // Ends within the page's total, which lies within the blob's size.
+            top.at += entry.len;
+            if at >= self.range.end {
+                return None;
+            }
+            if top.at > self.range.start {
+                let expected = top.page.level.checked_sub(1).map_or(Expected::Chunk, Expected::Page);
+                return Some(Step { entry, at, expected });
+            }
+        }
+        None
     }
 }
 
@@ -81,30 +132,8 @@ fn page(fetched: &Fetched, len: u64, expected: Expected) -> Result<Page> {
     }
 }
 
-/// The next entry that the range touches. Pages that are done are closed.
-fn next(open: &mut Vec<Open>, range: &Range<u64>) -> Option<Step> {
-    while let Some(top) = open.last_mut() {
-        let Some(entry) = top.page.entries.get(top.next).copied() else {
-            open.pop();
-            continue;
-        };
-        let at = top.at;
-        top.next += 1;
-        // Ends within the page's total, which lies within the blob's size.
-        top.at += entry.len;
-        if at >= range.end {
-            return None;
-        }
-        if top.at > range.start {
-            let expected = top.page.level.checked_sub(1).map_or(Expected::Chunk, Expected::Page);
-            return Some(Step { entry, at, expected });
-        }
-    }
-    None
-}
-
-/// The part of a chunk at `at` that lies within the range.
-fn within<'a>(raw: &'a [u8], at: u64, range: &Range<u64>) -> &'a [u8] {
-    let index = |offset: u64| usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX).min(raw.len());
-    &raw[index(range.start)..index(range.end)]
+/// The part of a chunk of `len` bytes at `at` that lies within the range.
+fn within(at: u64, len: u64, range: &Range<u64>) -> Range<u64> {
+    let index = |offset: u64| offset.saturating_sub(at).min(len);
+    index(range.start)..index(range.end)
 }

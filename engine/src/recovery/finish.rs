@@ -7,7 +7,7 @@ use super::OpenReport;
 use crate::{
     catalog::{Published, View},
     commit::{Commit, Request, edits_len},
-    disk::{self, Disk, OpenOptions},
+    disk::{self, Disk, Name, OpenOptions},
     error::{Error, Kind, Result},
     format::{
         commit::Edit,
@@ -107,6 +107,46 @@ fn seal_at_end(disk: &dyn Disk, superblock: &Superblock, id: FileId, value: &Seg
     }
 }
 
+/// Files that are not part of the store as it is, in order.
+#[derive(Default)]
+pub struct Stray {
+    /// Files of ours that nothing names: a writer that did not end left them.
+    pub unnamed: Vec<Name>,
+    /// Names that are not ours, or of an id that was never given out.
+    pub strange: Vec<String>,
+}
+
+/// Looks for them.
+pub fn stray(disk: &dyn Disk, superblock: &Superblock, published: View<'_>, segments: &Segments) -> Result<Stray> {
+    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
+    let mut stray = Stray { strange: listing.strange, ..Stray::default() };
+    let mut named: BTreeSet<FileId> = segments.all().into_iter().map(|(id, _)| id).collect();
+    named.extend(superblock.prepared.iter().chain(&superblock.reserves));
+    named.extend(published.tables().all().map(|table| table.meta.id));
+    for (key, _) in published.scan(Keyspace::Segment, &[], None, usize::MAX)? {
+        named.extend(segment_of_key(&key).ok());
+    }
+    for name in listing.names {
+        let id = segment::parse_name(&name, "segment-").or_else(|| segment::parse_name(&name, "reserve-"));
+        let id = id.or_else(|| table::parse_name(&name));
+        let (is_named, was_given_out) = match (id, manifest::parse_name(&name)) {
+            (Some(id), _) => (named.contains(&id), id < superblock.ceiling_file),
+            (None, Some(generation)) => {
+                (generation == superblock.manifest.0, generation < superblock.ceiling_generation)
+            }
+            (None, None) => (name.as_str() == "LOCK" || name.as_str() == "superblock", false),
+        };
+        match (is_named, was_given_out) {
+            (true, _) => {}
+            (false, true) => stray.unnamed.push(name),
+            (false, false) => stray.strange.push(name.to_string()),
+        }
+    }
+    stray.unnamed.sort_unstable();
+    stray.strange.sort_unstable();
+    Ok(stray)
+}
+
 /// Destroys files of ours that nothing names: segments that were made and never committed to, and those that a torn recovery
 /// left behind. Nothing of the kind is done after damage, for then something may be missing that named them.
 pub fn destroy_unnamed(
@@ -116,36 +156,14 @@ pub fn destroy_unnamed(
     segments: &Segments,
     report: &mut OpenReport,
 ) -> Result<()> {
-    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
-    report.strange_files = listing.strange;
-    let mut named: BTreeSet<FileId> = segments.all().into_iter().map(|(id, _)| id).collect();
-    named.extend(superblock.prepared.iter().chain(&superblock.reserves));
-    named.extend(published.tables().all().map(|table| table.meta.id));
-    for (key, _) in published.scan(Keyspace::Segment, &[], None, usize::MAX)? {
-        named.extend(segment_of_key(&key).ok());
+    let stray = stray(disk, superblock, published, segments)?;
+    report.strange_files = stray.strange;
+    if stray.unnamed.is_empty() || !report.problems.is_empty() {
+        return Ok(());
     }
-    let mut destroyed = false;
-    for name in listing.names {
-        let id = segment::parse_name(&name, "segment-").or_else(|| segment::parse_name(&name, "reserve-"));
-        let id = id.or_else(|| table::parse_name(&name));
-        let ours = match (id, manifest::parse_name(&name)) {
-            (Some(id), _) => Some(!named.contains(&id) && id < superblock.ceiling_file),
-            (None, Some(generation)) => {
-                Some(generation != superblock.manifest.0 && generation < superblock.ceiling_generation)
-            }
-            (None, None) => None,
-        };
-        match ours {
-            Some(true) if report.problems.is_empty() => {
-                writer::destroy(disk, &name)?;
-                report.destroyed_files.push(name.to_string());
-                destroyed = true;
-            }
-            None if name.as_str() != "LOCK" && name.as_str() != "superblock" => {
-                report.strange_files.push(name.to_string());
-            }
-            _ => {}
-        }
+    for name in &stray.unnamed {
+        writer::destroy(disk, name)?;
+        report.destroyed_files.push(name.to_string());
     }
-    if destroyed { writer::sync_dir(disk) } else { Ok(()) }
+    writer::sync_dir(disk)
 }

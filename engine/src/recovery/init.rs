@@ -6,7 +6,7 @@ use crate::{
     canary::{self, Canary},
     clock::Clock,
     digest::{ScopeKind, StoreKeys, chain_next, chain_root},
-    disk::{self, Disk, OpenOptions},
+    disk::{self, Disk, LockMode, OpenOptions},
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
     format::{
@@ -22,7 +22,7 @@ use crate::{
     limits::{CEILING_STEP, FRAMES_START},
     log::append::write_header,
     manifest,
-    segment::{self, scanner::Scanner, writer},
+    segment::{self, writer},
     superblock::{self, Root, SuperblockRead},
 };
 
@@ -30,6 +30,9 @@ use crate::{
 pub const DEFAULT_TENANT: &str = "default";
 /// Its number.
 pub const DEFAULT_TENANT_NUMBER: TenantNumber = TenantNumber(1);
+
+/// Where the commit and the mark end that init writes into segment 1.
+const INIT_END: u64 = FRAMES_START + 256;
 
 /// What a directory without a superblock is.
 enum Found {
@@ -50,63 +53,70 @@ pub fn read_superblock(disk: &dyn Disk) -> Result<Option<SuperblockRead>> {
     }
 }
 
+/// Refuses a directory that has no superblock, and writes nothing. Damage of one that is there is told by the open, under the lock.
+pub fn check_is_store(disk: &dyn Disk) -> Result<()> {
+    match superblock::read(disk) {
+        Ok(None) => {
+            // It may be about to have one: then whoever makes it is named.
+            let _lock = super::lock(disk, LockMode::Shared, "")?;
+            Err(no_superblock(disk))
+        }
+        Err(e) if e.kind() != Kind::Corrupt => Err(e),
+        _ => Ok(()),
+    }
+}
+
 /// Error of an open that finds no superblock.
 pub fn no_superblock(disk: &dyn Disk) -> Error {
     match look(disk) {
-        Ok(Found::Store(name)) => Error::corrupt(name, 0, "the superblock is missing beside files of a store"),
+        Ok(Found::Store(name)) => rootless(&name),
         Ok(_) => Error::new(Kind::InvalidArgument, "there is no store here: make one with init"),
         Err(error) => error,
     }
 }
 
 fn look(disk: &dyn Disk) -> Result<Found> {
-    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
+    let mut listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the directory"))?;
+    listing.names.sort_unstable();
     let first: BTreeSet<_> =
         manifest::names(1).into_iter().chain([segment::name(FileId(1)), superblock::name()]).collect();
-    if !listing.strange.is_empty() {
-        return Ok(Found::Foreign);
-    }
-    for name in &listing.names {
+    // Whatever else lies there, one file of a store says that there was one.
+    let mut foreign = !listing.strange.is_empty();
+    for name in listing.names.iter().filter(|name| !first.contains(name) && name.as_str() != "LOCK") {
         let ours = segment::parse_name(name, "segment-").is_some()
             || segment::parse_name(name, "reserve-").is_some()
             || manifest::parse_name(name).is_some()
             || crate::table::parse_name(name).is_some();
-        if first.contains(name) || name.as_str() == "LOCK" {
-            continue;
+        if ours {
+            return Ok(Found::Store(name.to_string()));
         }
-        return Ok(if ours { Found::Store(name.to_string()) } else { Found::Foreign });
+        foreign = true;
     }
-    if listing.names.contains(&segment::name(FileId(1))) && commits_of_first_segment(disk)? > 1 {
-        return Ok(Found::Store(segment::name(FileId(1)).to_string()));
+    let segment = segment::name(FileId(1));
+    if listing.names.contains(&segment) && holds_more_than_init(disk, &segment)? {
+        return Ok(Found::Store(segment.to_string()));
     }
-    Ok(Found::Unfinished)
+    Ok(if foreign { Found::Foreign } else { Found::Unfinished })
 }
 
-/// Valid commit frames in segment 1, whose header gives the store's uuid; counts no further than two.
-fn commits_of_first_segment(disk: &dyn Disk) -> Result<u64> {
-    let id = FileId(1);
-    let name = segment::name(id);
-    let file = segment::open(disk, id, OpenOptions::READ)?;
+/// Whether segment 1 has anything behind what init writes. Its header is written once its zeros are synced. Where no copy of it can be read
+/// they may not have been: then bytes may be what the disk had there before, and only frames count, of whatever store.
+fn holds_more_than_init(disk: &dyn Disk, name: &disk::Name) -> Result<bool> {
+    let file = segment::open(disk, FileId(1), OpenOptions::READ)?;
     let mut bytes = [0; segment_header::LEN];
     for copy in 0..segment_header::COPIES {
         let offset = u64::from(copy) * segment_header::LEN as u64;
-        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, &name, "read a segment header"))?;
-        let uuid = segment_header::uuid_of(&bytes);
-        let Ok(header) = SegmentHeader::decode(&bytes, uuid, id, copy) else { continue };
-        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-        let mut scanner = Scanner::new(&*file, &name, FrameSalt::new(uuid, header.epoch));
-        let (mut at, mut commits) = (FRAMES_START, 0);
-        while let Some(next) = scanner.next_valid(at, len)? {
-            let (frame, _) = scanner.header_at(next)?.expect("a valid header was found here");
-            commits += u64::from(frame.kind == FrameKind::Commit);
-            if commits > 1 {
-                break;
-            }
-            at = next + frame.frame_len();
+        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, name, "read a segment header"))?;
+        if SegmentHeader::decode(&bytes, segment_header::uuid_of(&bytes), FileId(1), copy).is_ok() {
+            return Ok(segment::first_non_zero(&*file, name, INIT_END)?.is_some());
         }
-        return Ok(commits);
     }
-    Ok(0)
+    segment::has_frames(&*file, name, INIT_END)
+}
+
+fn rootless(name: &str) -> Error {
+    let message = format!("the superblock is missing, or all zero, and {name} is of a store");
+    Error::corrupt(superblock::name(), 0, message)
 }
 
 /// Refuses a directory in which no store can be made: one that has a store, or something else. Writes nothing.
@@ -117,7 +127,7 @@ pub fn check_place(disk: &dyn Disk) -> Result<()> {
     }
     match look(disk)? {
         Found::Unfinished => Ok(()),
-        Found::Store(name) => Err(Error::corrupt(name, 0, "the superblock is missing beside files of a store")),
+        Found::Store(name) => Err(rootless(&name)),
         Found::Foreign => Err(Error::new(Kind::InvalidArgument, "the directory is not empty")),
     }
 }
@@ -226,6 +236,7 @@ fn first_segment(
     let offset = FRAMES_START + bytes.len() as u64;
     let mut mark = Vec::new();
     FrameDraft::raw(FrameKind::Mark, chain.0, Lsn::FIRST.plus(1).0, &[]).append_to(&mut mark, &salt, offset);
+    debug_assert_eq!(offset + mark.len() as u64, INIT_END);
     writer::write(&*file, &name, &mark, offset)?;
     writer::sync(&*file, &name)
 }

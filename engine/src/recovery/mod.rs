@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     catalog::{Catalog, Tables, Usage},
-    disk::{self, Disk, Name},
+    disk::{self, Disk, Lock, LockGuard, LockMode, Name},
     error::{Error, Kind, Result},
     format::{
         keyspace::{Keyspace, segment_of_key},
@@ -90,12 +90,41 @@ pub struct OpenReport {
     pub aborted_uploads: u64,
     /// Why the store takes no writes, if it does not.
     pub read_only: Option<String>,
+    /// Places of the log at which commits are lost. What is not there may have been.
+    pub lost: Vec<Problem>,
     /// Damage.
     pub problems: Vec<Problem>,
     /// Files that nothing named and that were destroyed.
     pub destroyed_files: Vec<String>,
-    /// Names that are not the store's; left alone.
+    /// Names that are not the store's, in order; left alone.
     pub strange_files: Vec<String>,
+}
+
+impl OpenReport {
+    /// What a write is told where the store takes none.
+    pub fn refusal(&self) -> Option<Error> {
+        let why = self.read_only.as_ref()?;
+        Some(self.at_loss(Error::new(Kind::ReadOnly, why.clone())))
+    }
+
+    /// What a look-up that finds nothing is told. Where commits are lost nobody can say that it never was there.
+    pub fn not_found(&self, what: &'static str) -> Error {
+        if self.lost.is_empty() {
+            return Error::new(Kind::NotFound, what);
+        }
+        self.at_loss(Error::new(
+            Kind::Corrupt,
+            format!("{what}, and commits are lost: it may have been in one of them"),
+        ))
+    }
+
+    /// The error with the first place of a loss.
+    fn at_loss(&self, error: Error) -> Error {
+        match self.lost.first() {
+            Some(Problem { file: Some(file), offset: Some(offset), .. }) => error.at(file, *offset),
+            _ => error,
+        }
+    }
 }
 
 /// A store's state, rebuilt in memory.
@@ -114,6 +143,20 @@ pub struct Rebuilt {
     pub found: Found,
     /// What is wrong.
     pub report: OpenReport,
+}
+
+/// Takes the store's lock, which is held until the answer is dropped. `LOCKED`: somebody has it, who is named as far as is known.
+pub fn lock(disk: &dyn Disk, mode: LockMode, holder: &str) -> Result<Box<dyn LockGuard>> {
+    let by = match disk::retry(|| disk.lock(mode, holder)).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
+        Lock::Held(guard) => return Ok(guard),
+        Lock::Busy(by) => by,
+    };
+    let who = match (by.as_str(), mode) {
+        ("", LockMode::Exclusive) => "other processes, which left no name (readers never do)",
+        ("", LockMode::Shared) => "a writer that left no name",
+        (by, _) => by,
+    };
+    Err(Error::new(Kind::Locked, format!("the store is in use by {who}")))
 }
 
 /// Reads what is needed to go on, writes nothing. O(length of the log behind the replay position, files).
@@ -143,7 +186,8 @@ pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
     report.adopted_commits = found.adopted;
     report.problems.extend(found.damage.iter().map(Problem::from));
     if let Some(first) = found.lost.first() {
-        report.read_only.get_or_insert_with(|| format!("commits are lost at {} offset {}", first.file, first.offset));
+        report.read_only.get_or_insert_with(|| format!("the log is damaged, and commits may be lost: {}", first.what));
+        report.lost = found.lost.iter().map(Problem::from).collect();
         rebuild.salvage(disk, &superblock, &found)?;
     }
     let (catalog, hw) = rebuild.into_parts();

@@ -6,6 +6,7 @@ use crate::{
     format::{
         Bad,
         fields::is_zero,
+        frame,
         segment_header::{self, SegmentHeader},
     },
     ids::{FileId, StoreUuid},
@@ -15,9 +16,10 @@ pub mod reader;
 pub mod registry;
 pub mod scanner;
 pub mod seal;
+pub mod window;
 pub mod writer;
 
-pub use registry::Segments;
+pub use registry::{SegmentFile, Segments};
 
 /// Name of a segment.
 pub fn name(id: FileId) -> Name {
@@ -54,7 +56,7 @@ pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<Heade
         match SegmentHeader::decode(&bytes, uuid, id, copy) {
             Ok(header) if read.header.is_none_or(|first| first == header) => read.header = Some(header),
             Ok(_) => read.damaged.push((offset, Bad::damaged("segment header copies differ"))),
-            Err(bad) if bad.newer => return Err(Error::new(Kind::Version, bad.what).at(name(id), offset)),
+            Err(bad) if bad.newer => return Err(Error::newer(bad.what).at(name(id), offset)),
             Err(bad) => read.damaged.push((offset, bad)),
         }
     }
@@ -90,6 +92,16 @@ pub fn last_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u
             found = bytes.iter().rposition(|b| *b != 0).map(|at| offset + at as u64);
         }
         true
+    })?;
+    Ok(found)
+}
+
+/// Whether something that begins as a frame does stands at or behind `from`, a multiple of 64; nobody can say of which store.
+pub fn has_frames(file: &dyn File, what: &Name, from: u64) -> Result<bool> {
+    let mut found = false;
+    each_part(file, what, from, &mut |_, bytes| {
+        found = bytes.chunks(64).any(|place| place.starts_with(&frame::MAGIC));
+        !found
     })?;
     Ok(found)
 }

@@ -12,22 +12,21 @@ use crate::{
 pub struct Frame {
     /// Its header.
     pub header: FrameHeader,
-    /// The header's bytes, over which the commit chain goes.
-    pub header_bytes: [u8; HEADER_LEN],
     bytes: Vec<u8>,
 }
 
 impl Frame {
     /// The payload as it stands.
     pub fn payload(&self) -> &[u8] {
-        &self.bytes[..self.header.stored as usize]
+        &self.bytes[HEADER_LEN..][..self.header.stored as usize]
     }
 
     /// The payload decoded.
     pub fn into_raw(mut self) -> Option<Vec<u8>> {
         match self.header.codec {
             Codec::Raw => {
-                self.bytes.truncate(self.header.stored as usize);
+                self.bytes.truncate(HEADER_LEN + self.header.stored as usize);
+                self.bytes.drain(..HEADER_LEN);
                 Some(self.bytes)
             }
             Codec::Zstd => codec::decompress(self.payload(), self.header.raw as usize),
@@ -45,6 +44,24 @@ pub fn read_header(file: &dyn File, name: &Name, salt: &FrameSalt, offset: u64) 
     Ok(FrameHeader::decode(&bytes, salt, offset).ok())
 }
 
+/// Header and payload of the frame that stands at the start of `bytes`, if its payload has `stored` bytes as the catalog says. Anything
+/// else there is damage. `bytes` is what could be read of it, which may be short.
+pub fn check_known<'a>(
+    bytes: &'a [u8],
+    name: &Name,
+    salt: &FrameSalt,
+    offset: u64,
+    stored: u32,
+) -> Result<(FrameHeader, &'a [u8])> {
+    let corrupt = |what| Error::corrupt(name, offset, what);
+    let (header, body) = bytes.split_first_chunk::<HEADER_LEN>().ok_or_else(|| corrupt("frame payload checksum"))?;
+    let header = FrameHeader::decode(header, salt, offset).map_err(|bad| corrupt(bad.what))?;
+    if header.stored != stored || !header.payload_is_good(body, salt, offset) {
+        return Err(corrupt("frame payload checksum"));
+    }
+    Ok((header, &body[..stored as usize]))
+}
+
 /// Reads the frame at an offset in one read, whose payload has `stored` bytes as the catalog says. Anything else there is damage.
 pub fn read_known(file: &dyn File, name: &Name, salt: &FrameSalt, offset: u64, stored: u32) -> Result<Frame> {
     let len = frame_len(u64::from(stored));
@@ -53,15 +70,9 @@ pub fn read_known(file: &dyn File, name: &Name, salt: &FrameSalt, offset: u64, s
     }
     let mut bytes = vec![0; usize::try_from(len).expect("a frame is at most 16 MiB")];
     let read = disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, name, "read a frame"))?;
-    let (header_bytes, body) = bytes.split_first_chunk::<HEADER_LEN>().expect("a frame has a header");
-    let header_bytes = *header_bytes;
-    let header =
-        FrameHeader::decode(&header_bytes, salt, offset).map_err(|bad| Error::corrupt(name, offset, bad.what))?;
-    if header.stored != stored || (read as u64) < len || !header.payload_is_good(body, salt, offset) {
-        return Err(Error::corrupt(name, offset, "frame payload checksum"));
-    }
-    bytes.drain(..HEADER_LEN);
-    Ok(Frame { header, header_bytes, bytes })
+    bytes.truncate(read);
+    let (header, _) = check_known(&bytes, name, salt, offset, stored)?;
+    Ok(Frame { header, bytes })
 }
 
 /// Reads the frame at an offset. `Ok(None)`: no valid frame stands there.

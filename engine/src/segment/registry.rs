@@ -6,7 +6,10 @@ use super::{name, reader};
 use crate::{
     disk::{Disk, File, Name, OpenOptions},
     error::{Error, Kind, Result},
-    format::{frame::FrameSalt, value::ChunkValue},
+    format::{
+        frame::{FrameHeader, FrameSalt},
+        value::ChunkValue,
+    },
     ids::{Epoch, FileId, Location, StoreUuid},
     sync::{Arc, Mutex, RwLock},
 };
@@ -24,6 +27,25 @@ pub struct SegmentFile {
     pub salt: FrameSalt,
 }
 
+impl SegmentFile {
+    /// Header and payload, as it stands, of a chunk or page whose frame is `bytes`; its checksum is good, its digest is the caller's to
+    /// check.
+    pub fn frame<'a>(&self, bytes: &'a [u8], chunk: &ChunkValue) -> Result<(FrameHeader, &'a [u8])> {
+        let (header, payload) =
+            reader::check_known(bytes, &self.name, &self.salt, chunk.location.offset, chunk.stored)?;
+        self.is_the_one(&header, chunk)?;
+        Ok((header, payload))
+    }
+
+    fn is_the_one(&self, header: &FrameHeader, chunk: &ChunkValue) -> Result<()> {
+        if header.kind == chunk.kind && header.raw == chunk.raw && header.codec == chunk.codec {
+            Ok(())
+        } else {
+            Err(Error::corrupt(&self.name, chunk.location.offset, "another frame than the catalog names"))
+        }
+    }
+}
+
 /// The known segments.
 pub struct Segments {
     disk: Arc<dyn Disk>,
@@ -37,6 +59,24 @@ pub struct Segments {
 struct Open {
     files: BTreeMap<FileId, (Arc<SegmentFile>, u64)>,
     tick: u64,
+}
+
+impl Open {
+    fn get(&mut self, id: FileId) -> Option<Arc<SegmentFile>> {
+        self.tick += 1;
+        let (file, used) = self.files.get_mut(&id)?;
+        *used = self.tick;
+        Some(Arc::clone(file))
+    }
+
+    fn keep(&mut self, id: FileId, file: &Arc<SegmentFile>) {
+        if self.files.len() >= OPEN_MAX
+            && let Some(oldest) = self.files.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| *id)
+        {
+            self.files.remove(&oldest);
+        }
+        self.files.insert(id, (Arc::clone(file), self.tick));
+    }
 }
 
 impl Segments {
@@ -68,24 +108,23 @@ impl Segments {
 
     /// A segment for reading. The least recently used file is closed when there are too many. O(log n), O(n) on eviction.
     pub fn file(&self, id: FileId) -> Result<Arc<SegmentFile>> {
-        let mut open = self.open.lock();
-        open.tick += 1;
-        let tick = open.tick;
-        if let Some((file, used)) = open.files.get_mut(&id) {
-            *used = tick;
-            return Ok(Arc::clone(file));
+        if let Some(file) = self.open.lock().get(id) {
+            return Ok(file);
         }
         let epoch = self.epoch(id).ok_or_else(|| {
             Error::new(Kind::Corrupt, "a chunk lies in a segment that the store does not have").at(name(id), 0)
         })?;
+        // Without the lock: a slow disk would hold up the reads of all other segments.
         let file = super::open(&*self.disk, id, OpenOptions::READ)?;
         let file = Arc::new(SegmentFile { file, name: name(id), salt: FrameSalt::new(self.uuid, epoch) });
-        if open.files.len() >= OPEN_MAX
-            && let Some(oldest) = open.files.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| *id)
-        {
-            open.files.remove(&oldest);
+        let mut open = self.open.lock();
+        if let Some(file) = open.get(id) {
+            return Ok(file);
         }
-        open.files.insert(id, (Arc::clone(&file), tick));
+        // A file that is kept would hold the room of a segment that was removed meanwhile.
+        if self.epoch(id).is_some() {
+            open.keep(id, &file);
+        }
         Ok(file)
     }
 
@@ -94,9 +133,7 @@ impl Segments {
         let Location { segment, offset } = chunk.location;
         let segment = self.file(segment)?;
         let frame = reader::read_known(&*segment.file, &segment.name, &segment.salt, offset, chunk.stored)?;
-        if frame.header.kind != chunk.kind || frame.header.raw != chunk.raw || frame.header.codec != chunk.codec {
-            return Err(Error::corrupt(&segment.name, offset, "another frame than the catalog names"));
-        }
+        segment.is_the_one(&frame.header, chunk)?;
         frame.into_raw().ok_or_else(|| Error::corrupt(&segment.name, offset, "a payload that does not decode"))
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     health::Health,
     ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
     limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
-    sync::Arc,
+    sync::{Arc, AtomicU64, Ordering},
 };
 
 /// Makes a file of `len` zeros that are written and synced, with its name synced: a prepared log segment.
@@ -59,11 +59,11 @@ pub fn write(file: &dyn File, name: &Name, bytes: &[u8], offset: u64) -> Result<
     disk::write_all(file, bytes, offset).map_err(|e| Error::io(e, name, "write"))
 }
 
-/// A bulk segment that takes frames. Memory: one buffer of 1 MiB and 64 bytes a frame.
+/// File of a bulk segment that is being written. It knows where nothing belongs: offsets are the writer's.
 ///
-/// A full disk fails the call alone, and the writer is not to be used again. A failed sync, or a write that failed for another
+/// A full disk fails the call alone, and the file is not to be written again. A failed sync, or a write that failed for another
 /// reason, lets the latch of the store fall: what the disk has is unknown.
-pub struct BulkWriter {
+pub struct BulkFile {
     /// Its id.
     pub id: FileId,
     /// Its epoch.
@@ -71,14 +71,93 @@ pub struct BulkWriter {
     file: Box<dyn File>,
     name: Name,
     salt: FrameSalt,
+    /// Up to here a commit relies on it.
+    committed: AtomicU64,
+    health: Arc<Health>,
+}
+
+impl BulkFile {
+    /// Writes whole blocks.
+    pub fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
+        // The latch may have fallen for somebody else since this stream began.
+        self.health.check()?;
+        write(&*self.file, &self.name, bytes, at).map_err(|e| self.failed_write(e))
+    }
+
+    /// A full disk is the request's trouble; every other failed write is the store's.
+    fn failed_write(&self, error: Error) -> Error {
+        if error.kind() == Kind::NoSpace { error } else { self.health.fail(error) }
+    }
+
+    /// Makes durable what was written. Only then may a commit rely on it.
+    pub fn sync(&self) -> Result<()> {
+        if canary::sings(Canary::BulkNotSynced) {
+            return Ok(());
+        }
+        sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))
+    }
+
+    /// Writes footer and seal behind what was written and synced, and syncs. Gives the end of the segment.
+    pub fn seal(&self, entries: &mut [FooterEntry], at: u64) -> Result<u64> {
+        // Where footer and seal do not stand, the next open seals: no commit relies on them yet.
+        let end = write_seal(&*self.file, &self.name, &self.salt, entries, at).map_err(|e| self.failed_write(e))?;
+        sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
+        Ok(end)
+    }
+
+    /// A commit that is durable relies on it up to here.
+    pub fn committed(&self, end: u64) {
+        self.committed.store(end, Ordering::Release);
+    }
+
+    /// Gives the disk back what no commit relies on, after a call that found the disk full: else a put that failed for want of room
+    /// would leave none to those that need little. True: nothing is left of it. Once the latch has fallen nothing is removed.
+    pub fn give_back(&self, disk: &dyn Disk) -> bool {
+        if !self.health.is_writable() {
+            return false;
+        }
+        match self.committed.load(Ordering::Acquire) {
+            0 => destroy(disk, &self.name).is_ok(),
+            committed => {
+                // If this fails, the next open cuts it there.
+                let _ = self.file.set_len(committed);
+                false
+            }
+        }
+    }
+}
+
+/// Takes buffers that a writer filled, in the order in which they belong into the file.
+pub trait Out {
+    /// Takes the bytes and leaves the buffer empty.
+    fn write(&mut self, file: &Arc<BulkFile>, buffer: &mut AlignedBuffer, at: u64) -> Result<()>;
+}
+
+/// Writes at once.
+pub struct AtOnce;
+
+impl Out for AtOnce {
+    fn write(&mut self, file: &Arc<BulkFile>, buffer: &mut AlignedBuffer, at: u64) -> Result<()> {
+        file.write(buffer.as_slice(), at)?;
+        buffer.clear();
+        Ok(())
+    }
+}
+
+/// A bulk segment that takes frames. Memory: one buffer of 1 MiB and 64 bytes a frame. After a call that failed it is not to be used
+/// again.
+pub struct BulkWriter {
+    file: Arc<BulkFile>,
     capacity: u64,
     buffer: AlignedBuffer,
     /// Where the buffer's bytes belong: a multiple of 4,096.
     flushed: u64,
     entries: Vec<FooterEntry>,
-    /// Up to here a commit relies on it.
-    committed: u64,
-    health: Arc<Health>,
+}
+
+/// Capacity of a writer's buffer.
+pub fn buffer_len(capacity: u64) -> usize {
+    BULK_WRITE.min(usize::try_from(capacity).unwrap_or(BULK_WRITE)).next_multiple_of(BLOCK_LEN)
 }
 
 impl BulkWriter {
@@ -107,31 +186,25 @@ impl BulkWriter {
             predecessor: None,
             chain: ChainHash::ZERO,
         };
-        let mut writer = Self {
-            id,
-            epoch,
-            file,
-            name,
-            salt: FrameSalt::new(uuid, epoch),
-            capacity,
-            buffer: AlignedBuffer::with_capacity(
-                BULK_WRITE.min(usize::try_from(capacity).unwrap_or(BULK_WRITE)).next_multiple_of(BLOCK_LEN),
-            ),
-            flushed: 0,
-            entries: Vec::new(),
-            committed: 0,
-            health,
-        };
-        let made = writer.push(&header.encode()).and_then(|()| writer.write_buffer());
-        let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.health.fail(e)));
+        let salt = FrameSalt::new(uuid, epoch);
+        let file = Arc::new(BulkFile { id, epoch, file, name, salt, committed: AtomicU64::new(0), health });
+        let buffer = AlignedBuffer::with_capacity(buffer_len(capacity));
+        let mut writer = Self { file, capacity, buffer, flushed: 0, entries: Vec::new() };
+        let made = writer.push(&header.encode(), &mut AtOnce).and_then(|()| writer.write_buffer(&mut AtOnce));
+        let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.file.health.fail(e)));
         if let Err(error) = made {
             // Once the latch has fallen nothing is removed any more.
-            if writer.health.is_writable() {
-                let _ = disk.unlink(&writer.name);
+            if writer.file.health.is_writable() {
+                let _ = disk.unlink(&writer.file.name);
             }
             return Err(error);
         }
         Ok(writer)
+    }
+
+    /// Its file.
+    pub const fn file(&self) -> &Arc<BulkFile> {
+        &self.file
     }
 
     fn position(&self) -> u64 {
@@ -149,91 +222,69 @@ impl BulkWriter {
         self.entries.is_empty()
     }
 
-    /// Appends a chunk or page frame.
+    /// Appends a chunk or page frame, written at once as far as its buffer fills.
     pub fn append(&mut self, draft: &FrameDraft<'_>) -> Result<Location> {
-        let offset = self.position();
-        let header = draft.header(&self.salt, offset);
-        self.push(&header)?;
-        self.push(draft.payload)?;
-        self.push(draft.fill())?;
-        self.entries.push(FooterEntry::of_draft(draft, offset));
-        Ok(Location { segment: self.id, offset })
+        self.append_to(draft, &mut AtOnce)
     }
 
-    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+    /// Makes all frames durable, at once. Gives the offset up to which a commit may rely on the segment.
+    pub fn flush(&mut self) -> Result<u64> {
+        let end = self.close_block(&mut AtOnce)?;
+        self.file.sync()?;
+        Ok(end)
+    }
+
+    /// Appends a chunk or page frame. One pass over the payload for its checksum, one to copy it.
+    pub fn append_to(&mut self, draft: &FrameDraft<'_>, out: &mut impl Out) -> Result<Location> {
+        let offset = self.position();
+        let header = draft.header(&self.file.salt, offset);
+        self.push(&header, out)?;
+        self.push(draft.payload, out)?;
+        self.push(draft.fill(), out)?;
+        self.entries.push(FooterEntry::of_draft(draft, offset));
+        Ok(Location { segment: self.file.id, offset })
+    }
+
+    fn push(&mut self, mut bytes: &[u8], out: &mut impl Out) -> Result<()> {
         while !bytes.is_empty() {
             let taken = self.buffer.extend_from_slice(bytes);
             bytes = &bytes[taken..];
-            if self.buffer.len() == self.buffer.capacity() {
-                self.write_buffer()?;
+            if self.buffer.room() == 0 {
+                self.write_buffer(out)?;
             }
         }
         Ok(())
     }
 
-    fn write_buffer(&mut self) -> Result<()> {
-        // The latch may have fallen for somebody else since this stream began.
-        self.health.check()?;
-        write(&*self.file, &self.name, self.buffer.as_slice(), self.flushed).map_err(|e| self.failed_write(e))?;
-        self.flushed += self.buffer.len() as u64;
-        self.buffer.clear();
+    fn write_buffer(&mut self, out: &mut impl Out) -> Result<()> {
+        let len = self.buffer.len() as u64;
+        out.write(&self.file, &mut self.buffer, self.flushed)?;
+        self.flushed += len;
         Ok(())
     }
 
-    /// A full disk is the request's trouble; every other failed write is the store's.
-    fn failed_write(&self, error: Error) -> Error {
-        if error.kind() == Kind::NoSpace { error } else { self.health.fail(error) }
-    }
-
-    /// Closes the last block with a padding frame, writes what is buffered and syncs. Gives the offset up to which a commit may
-    /// rely on the segment.
-    pub fn flush(&mut self) -> Result<u64> {
+    /// Closes the last block with a padding frame and gives out what is buffered. Gives the offset up to which a commit may rely on
+    /// the segment once the file is synced.
+    pub fn close_block(&mut self, out: &mut impl Out) -> Result<u64> {
         let gap = self.position().next_multiple_of(BLOCK) - self.position();
         if gap > 0 {
             let zeros = [0; BLOCK_LEN];
             let payload = &zeros[..usize::try_from(gap).expect("below a block") - HEADER_LEN];
             let padding = FrameDraft::raw(FrameKind::Padding, [0; 32], 0, payload);
-            let header = padding.header(&self.salt, self.position());
-            self.push(&header)?;
-            self.push(padding.payload)?;
+            let header = padding.header(&self.file.salt, self.position());
+            self.push(&header, out)?;
+            self.push(padding.payload, out)?;
         }
         if !self.buffer.is_empty() {
-            self.write_buffer()?;
-        }
-        if !canary::sings(Canary::BulkNotSynced) {
-            sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
+            self.write_buffer(out)?;
         }
         Ok(self.flushed)
     }
 
-    /// Flushes, then writes footer and seal and syncs. Gives the end of the segment.
-    pub fn seal(&mut self) -> Result<u64> {
-        let at = self.flush()?;
-        // Where footer and seal do not stand, the next open seals: no commit relies on them yet.
-        let end =
-            write_seal(&*self.file, &self.name, &self.salt, &mut self.entries, at).map_err(|e| self.failed_write(e))?;
-        sync(&*self.file, &self.name).map_err(|e| self.health.fail(e))?;
-        Ok(end)
-    }
-
-    /// A commit that is durable relies on it up to here.
-    pub const fn committed(&mut self, end: u64) {
-        self.committed = end;
-    }
-
-    /// Gives the disk back what no commit relies on, after a call that found the disk full: else a put that failed for want of room
-    /// would leave none to those that need little. True: nothing is left of it. Once the latch has fallen nothing is removed.
-    pub fn give_back(self, disk: &dyn Disk) -> bool {
-        if !self.health.is_writable() {
-            return false;
-        }
-        if self.committed == 0 {
-            drop(self.file);
-            return destroy(disk, &self.name).is_ok();
-        }
-        // If this fails, the next open cuts it there.
-        let _ = self.file.set_len(self.committed);
-        false
+    /// Ends the segment: its file, the frames for its footer, and where that belongs.
+    pub fn close(mut self, out: &mut impl Out) -> Result<(Arc<BulkFile>, Vec<FooterEntry>, u64)> {
+        let at = self.close_block(out)?;
+        Ok((self.file, self.entries, at))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{io, path::Path};
 
+use bytes::Bytes;
+
 use crate::{
     catalog::{Published, State as _},
     checkpoint::{Checkpointed, Checkpointer},
@@ -99,7 +101,8 @@ impl Store {
         self.writing()?.ingest.put(put, source)
     }
 
-    /// One artifact's record.
+    /// One artifact's record. `NOT_FOUND`: there is none; where commits are lost it is `CORRUPT` instead, since it may have been in
+    /// one of them.
     pub fn stat(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<ArtifactInfo> {
         let artifact = self.record(&self.account(scope)?, id)?;
         self.info(scope, artifact)
@@ -151,6 +154,27 @@ impl Store {
         get: &Get,
         sink: &mut dyn io::Write,
     ) -> Result<ArtifactInfo> {
+        let (artifact, info) = self.readable(scope, id, get)?;
+        self.reader.write_to(&artifact, get.range.clone(), sink)?;
+        Ok(info)
+    }
+
+    /// The same for a caller that keeps the bytes or sends them on: gives them as they were read and verified, without a copy, in pieces of
+    /// at most a chunk. An error of `take` ends the read. Up to 1 MiB of memory hangs on each piece that is kept.
+    pub fn get_bytes(
+        &self,
+        scope: &AccountScope<'_>,
+        id: ArtifactId,
+        get: &Get,
+        take: &mut dyn FnMut(Bytes) -> Result<()>,
+    ) -> Result<ArtifactInfo> {
+        let (artifact, info) = self.readable(scope, id, get)?;
+        self.reader.read(&artifact, get.range.clone(), &mut |piece| take(piece.bytes))?;
+        Ok(info)
+    }
+
+    /// The record of a read.
+    fn readable(&self, scope: &AccountScope<'_>, id: ArtifactId, get: &Get) -> Result<(Artifact, ArtifactInfo)> {
         let artifact = self.record(&self.account(scope)?, id)?;
         let info = self.info(scope, artifact.clone())?;
         if info.state == ArtifactState::Expired {
@@ -159,8 +183,7 @@ impl Store {
         if get.expect_sha256.is_some_and(|expected| expected != artifact.sha256) {
             return Err(Error::new(Kind::DigestMismatch, "the artifact has another SHA-256").of_artifact(id));
         }
-        self.reader.read(&artifact, get.range.clone(), sink)?;
-        Ok(info)
+        Ok((artifact, info))
     }
 
     /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.
@@ -185,6 +208,9 @@ impl Store {
     }
 
     fn writing(&self) -> Result<&Writing> {
+        if let Some(refusal) = self.report.refusal() {
+            return Err(refusal);
+        }
         self.health.check()?;
         self.writing.as_ref().ok_or_else(|| Error::new(Kind::ReadOnly, "the store is open for reading"))
     }
@@ -195,7 +221,7 @@ impl Store {
 
     fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {
         let artifact = self.published.read().artifact(account, id)?;
-        artifact.ok_or_else(|| Error::new(Kind::NotFound, "no such artifact in this scope"))
+        artifact.ok_or_else(|| self.report.not_found("no such artifact in this scope"))
     }
 
     /// The later of engine time and wall clock: a clock that was set back revives nothing.

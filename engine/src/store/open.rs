@@ -6,8 +6,8 @@ use crate::{
     catalog::Published,
     checkpoint::{self, Checkpointer, Keeper},
     commit::Commit,
-    disk::{self, Lock, LockGuard, LockMode},
-    error::{Error, Kind, Result},
+    disk::{LockGuard, LockMode},
+    error::Result,
     health::Health,
     ids::StoreUuid,
     ingest::{Ground, Ingest},
@@ -23,7 +23,7 @@ impl Store {
     pub fn init(world: &World, options: &InitOptions) -> Result<StoreUuid> {
         // Looked at before it is locked, so that nothing is left in a directory that is refused.
         init::check_place(&*world.disk)?;
-        let lock = lock(world, LockMode::Exclusive, "init")?;
+        let lock = recovery::lock(&*world.disk, LockMode::Exclusive, "init")?;
         let uuid = init::init(&*world.disk, &*world.clock, &*world.entropy, options.options)?;
         // The first open prepares the next log segment and the reserve.
         let options = OpenOptions::new(OpenMode::Write, "init");
@@ -40,7 +40,11 @@ impl Store {
             OpenMode::Write => LockMode::Exclusive,
             OpenMode::Read => LockMode::Shared,
         };
-        let lock = lock(&world, mode, &options.holder)?;
+        if options.mode == OpenMode::Write {
+            // Looked at before it is locked: a directory that is no store must not get a `LOCK`.
+            init::check_is_store(&*world.disk)?;
+        }
+        let lock = recovery::lock(&*world.disk, mode, &options.holder)?;
         Self::open_locked(world, options, lock)
     }
 
@@ -58,10 +62,13 @@ impl Store {
         let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
         let published = Arc::new(Published::new(catalog));
         let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
-        let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door));
         let budget = Budget::new(options.ingest_memory);
+        let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door), Arc::clone(&budget));
         let writing = match taken {
-            None => None,
+            None => {
+                report.strange_files = finish::stray(&*world.disk, &superblock, published.read(), &segments)?.strange;
+                None
+            }
             Some((log, root)) => {
                 let commit =
                     Commit::new(log, Arc::clone(&published), hw, Arc::clone(&health), Arc::clone(&world.clock));
@@ -111,13 +118,5 @@ impl Store {
             writing,
             _lock: lock,
         })
-    }
-}
-
-fn lock(world: &World, mode: LockMode, holder: &str) -> Result<Box<dyn LockGuard>> {
-    match disk::retry(|| world.disk.lock(mode, holder)).map_err(|e| Error::io(e, "LOCK", "lock the store"))? {
-        Lock::Held(guard) => Ok(guard),
-        Lock::Busy(by) if by.is_empty() => Err(Error::new(Kind::Locked, "the store is in use by readers")),
-        Lock::Busy(by) => Err(Error::new(Kind::Locked, format!("the store is in use by {by}"))),
     }
 }

@@ -15,8 +15,11 @@ use crate::{
 };
 
 mod checkpoints;
+mod deep;
 mod full;
 mod hostile;
+mod missing;
+mod pipeline;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },
@@ -70,8 +73,8 @@ fn numbers(store: &Store) -> Vec<u64> {
 }
 
 fn verify_clean(disk: &SimDisk) {
-    let report =
-        Store::verify(&world(disk), &VerifyOptions { deep: true, refs: true }, &mut |_, _| {}).expect("verifies");
+    let report = Store::verify(&world(disk), &VerifyOptions { deep: true, refs: true, memory: 0 }, &mut |_, _| {})
+        .expect("verifies");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
@@ -428,8 +431,9 @@ fn an_open_aborts_what_a_killed_put_left() {
     }
     let disk = SimDisk::from_image(&new_store().image(), 1);
     let tuning = crate::ingest::Tuning { small_stream_max: 4 << 10, progress_bytes: 16 << 10 };
-    let store =
-        Store::open(world(&disk), &OpenOptions { tuning, ..OpenOptions::new(OpenMode::Write, "test") }).expect("opens");
+    // Commits on the way, and not as far as several threads come.
+    let options = OpenOptions { tuning, ingest_memory: 0, ..OpenOptions::new(OpenMode::Write, "test") };
+    let store = Store::open(world(&disk), &options).expect("opens");
     let begun = disk.op_count();
     store.put(&put("cut"), &mut Kill(100_000)).expect_err("the source fails");
     drop(store);

@@ -36,18 +36,23 @@ impl Run<'_> {
     pub(super) fn files(&mut self) -> Result<()> {
         self.superblock()?;
         self.tables()?;
-        let bulk = self.bulk_segments()?;
-        let ends = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end));
-        self.total = ends.chain(self.older_log().map(|segment| segment.end)).fold(0, u64::saturating_add);
         for segment in self.older_log().cloned().collect::<Vec<_>>() {
             self.old_log(&segment)?;
         }
         self.log()?;
-        for (id, value) in bulk {
+        for (id, value) in self.bulk_segments()? {
             self.bulk(id, &value)?;
         }
         self.spare_files()?;
         self.unseen_chunks()
+    }
+
+    /// How much there is to do.
+    pub(super) fn count_bytes(&mut self) -> Result<()> {
+        let bulk = self.bulk_segments()?;
+        let ends = self.rebuilt.found.links.iter().map(|l| l.end).chain(bulk.iter().map(|(_, v)| v.end));
+        self.total = ends.fold(0, u64::saturating_add);
+        Ok(())
     }
 
     fn superblock(&mut self) -> Result<()> {
@@ -85,12 +90,11 @@ impl Run<'_> {
             };
             self.frames(&extent)?;
             let is_newest = link.header.id == newest;
-            if link.seal.is_some() {
-                self.zeros(&extent.name, extent.file, extent.end)?;
-            } else if is_newest && rebuilt.superblock.clean.is_some() {
+            // A torn one was cut behind its last byte that is not zero.
+            if link.seal.is_some() || is_newest && rebuilt.superblock.clean.is_some() {
                 self.zeros(&extent.name, extent.file, extent.end)?;
                 if link.len < link.header.capacity {
-                    self.problem(&extent.name, link.len, "the newest log segment is shorter than it was made");
+                    self.problem(&extent.name, link.len, "a log segment is shorter than it was made");
                 }
             }
         }
@@ -156,7 +160,12 @@ impl Run<'_> {
         let mut seal = None;
         let mut whole = true;
         while at < extent.end {
-            let Some((header, _)) = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= extent.end) else {
+            let known = self.read.remove(&Location { segment: extent.id, offset: at });
+            let header = match known {
+                Some(header) => Some(header),
+                None => scanner.header_at(at)?.map(|(header, _)| header),
+            };
+            let Some(header) = header.filter(|header| at + header.frame_len() <= extent.end) else {
                 whole = false;
                 // Damage of the log was named when it was walked; it is only noted here, for the artifacts that it hits.
                 self.damaged.insert(Location { segment: extent.id, offset: at }, "an invalid frame");
@@ -169,7 +178,7 @@ impl Run<'_> {
             match header.kind {
                 FrameKind::Chunk | FrameKind::Page => {
                     entries.push(FooterEntry::of(&header, at));
-                    self.content(extent, &header, at)?;
+                    self.content(extent, &header, at, known.is_some())?;
                 }
                 FrameKind::Footer | FrameKind::Seal | FrameKind::Padding => {
                     match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
@@ -196,7 +205,9 @@ impl Run<'_> {
                 }
                 FrameKind::Commit | FrameKind::Mark => {}
             }
-            self.did(header.frame_len());
+            if known.is_none() {
+                self.did(header.frame_len());
+            }
             at += header.frame_len();
         }
         if extent.sealed && whole {
@@ -225,13 +236,14 @@ impl Run<'_> {
     }
 
     /// A chunk or page frame: is it the one that the catalog names, and, when deep, are its bytes what its id says?
-    fn content(&mut self, extent: &Extent<'_>, header: &FrameHeader, at: u64) -> Result<()> {
+    /// `is_read`: they are.
+    fn content(&mut self, extent: &Extent<'_>, header: &FrameHeader, at: u64, is_read: bool) -> Result<()> {
         let location = Location { segment: extent.id, offset: at };
         let entry = self.catalog.read().chunk(header.chunk_id())?;
         if entry.is_some_and(|entry| entry.location == location && agrees(&entry, header)) {
             self.confirmed += 1;
         }
-        if !self.deep {
+        if !self.deep || is_read {
             return Ok(());
         }
         let what = match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
@@ -287,7 +299,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Prepared segments and reserves hold only zeros.
+    /// Prepared segments and reserves hold only zeros. How long they are nothing says: a reserve gives its blocks away from the end.
     fn spare_files(&mut self) -> Result<()> {
         let superblock = &self.rebuilt.superblock;
         if superblock.clean.is_none() {

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Run;
 use crate::{
     catalog::State as _,
-    digest::Sha256Stream,
     error::{Error, Kind, Result},
     format::{
         artifact::Artifact,
@@ -58,7 +57,7 @@ impl Run<'_> {
     }
 
     /// Calls for each entry of a keyspace, holding the catalog for one page at a time.
-    fn each(&mut self, keyspace: Keyspace, call: Each<'_, Self>) -> Result<()> {
+    pub(super) fn each(&mut self, keyspace: Keyspace, call: Each<'_, Self>) -> Result<()> {
         let mut after: Option<Vec<u8>> = None;
         loop {
             let page = self.catalog.read().scan(keyspace, &[], after.as_deref(), 1000)?;
@@ -179,22 +178,6 @@ impl Run<'_> {
         self.report.problems.push(Problem { artifact: Some(artifact), ..damage });
     }
 
-    fn hash(&mut self, artifact: &Artifact) -> Result<()> {
-        let mut sink = HashSink(Sha256Stream::default());
-        match self.reader.read(artifact, None, &mut sink) {
-            Ok(()) if sink.0.finish() == artifact.sha256 => Ok(()),
-            Ok(()) => {
-                self.inconsistent("a blob that has another SHA-256 than its artifact", Some(artifact.id));
-                Ok(())
-            }
-            Err(e) if e.kind() == Kind::Corrupt => {
-                self.report.problems.push(Problem { artifact: Some(artifact.id), ..Problem::from(&e) });
-                Ok(())
-            }
-            Err(e) => Err(e),
-        }
-    }
-
     /// The blob records.
     pub(super) fn each_blob(&mut self, call: EachBlob<'_, Self>) -> Result<()> {
         self.each(Keyspace::Blob, &mut |run, key, value| {
@@ -222,18 +205,5 @@ impl Run<'_> {
         call: &mut dyn FnMut(&mut Self, &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.each(keyspace, &mut |run, _, value| call(run, value))
-    }
-}
-
-struct HashSink(Sha256Stream);
-
-impl std::io::Write for HashSink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }

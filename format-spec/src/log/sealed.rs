@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::frame::{self, Kind, Rules};
 use crate::problem::{ProblemKind, Problems};
 use crate::seal::{FooterEntry, Seal, footer};
-use crate::segment::Header;
+use crate::segment::{Header, Lane};
 
 /// Checks a segment whose frames end in a valid seal. Its seal is returned if its payload holds.
 pub(crate) fn check_sealed(
@@ -20,6 +20,10 @@ pub(crate) fn check_sealed(
     let (offset, end) = (*offset, *offset + last.frame_len());
     if let Some(at) = first_nonzero(bytes, end, bytes.len())? {
         problems.add(ProblemKind::NotZero, name, (at, 1), "a byte behind the end of a sealed segment");
+    }
+    if let Some(header) = header.filter(|header| header.lane == Lane::Log && bytes.len() < header.capacity) {
+        let missing = (bytes.len(), header.capacity - bytes.len());
+        problems.add(ProblemKind::Segment, name, missing, "a sealed log segment is shorter than its capacity");
     }
     let Ok(seal_frame) = frame::read(bytes, offset, end, rules) else { return Ok(None) };
     let seal = match Seal::parse(&seal_frame.payload, rules.lane, offset + frame::HEADER) {

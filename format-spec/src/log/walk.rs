@@ -353,6 +353,13 @@ impl<'a> Walk<'a> {
             let (chain, next_lsn) = (clean.chain, clean.lsn);
             let carrier = Carrier { what: "log_end", file: "superblock", offset: 288, chain, next_lsn };
             self.track.carrier(&carrier, self.problems);
+            if let Some(header) =
+                here.link.header.as_ref().filter(|header| !sealed && here.bytes.len() < header.capacity)
+            {
+                let len = here.bytes.len();
+                let what = "the newest log segment of a clean store is shorter than its capacity";
+                self.problems.add(ProblemKind::Segment, &here.name, (len, header.capacity - len), what);
+            }
             if !sealed && let Some(at) = first_nonzero(here.bytes, clean.offset, here.bytes.len())? {
                 self.problems.add(ProblemKind::NotZero, &here.name, (at, 1), "a byte behind log_end of a clean store");
             }

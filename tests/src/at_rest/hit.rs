@@ -64,6 +64,12 @@ impl<'m> Hit<'m> {
         }
     }
 
+    /// Whether the file that is named is one that was hit. Where all that the store is known by may be another's, any will do.
+    pub(super) fn is_of(&self, file: Option<&str>) -> bool {
+        let hit = |file| self.regions.keys().any(|name| Some(name.as_str()) == file);
+        self.reach == Reach::Roots || hit(file)
+    }
+
     /// Whether a place is one that was hit, or near it.
     pub(super) fn is_near(&self, file: &str, range: Range<u64>) -> bool {
         let found = self.regions.iter().find(|(name, _)| name.as_str() == file);
@@ -76,10 +82,9 @@ impl<'m> Hit<'m> {
     }
 }
 
-/// Whether a region of zeros, or a spare file, lost only its end.
+/// Whether a spare file, which may be of any length, lost only its end.
 fn is_cut(region: &Region, len: Option<u64>, ranges: &[Range<u64>]) -> bool {
-    let may_end_early = matches!(region.what, What::Zeros | What::Spare);
-    let (true, Some(len)) = (may_end_early, len) else { return false };
+    let (What::Spare, Some(len)) = (region.what, len) else { return false };
     ranges.iter().filter(|range| meet(range, &region.range)).all(|range| range.start >= len)
 }
 

@@ -160,7 +160,7 @@ impl Judge<'_> {
             return Err(format!("does not open: {error}"));
         }
         match (error.kind(), &error.place().file) {
-            (Kind::Corrupt, Some(_)) => Ok(()),
+            (Kind::Corrupt, file @ Some(_)) if hit.is_of(file.as_deref()) => Ok(()),
             _ => Err(format!("{}: {error}", error.kind().as_str())),
         }
     }
@@ -191,7 +191,7 @@ impl Judge<'_> {
     /// A deep verification must name the damage in each file that was hit, and every artifact that cannot be read.
     fn verify(&self, hit: &Hit<'_>, image: &Image, readings: Option<&[Reading]>) -> Result<(), String> {
         let machine = Reference::machine(image);
-        let options = VerifyOptions { deep: true, refs: true };
+        let options = VerifyOptions { deep: true, refs: true, memory: 0 };
         let report = match Store::verify(&machine.world, &options, &mut |_, _| {}) {
             Ok(report) => report,
             // There is nothing to verify where there is no store at all.
@@ -199,7 +199,9 @@ impl Judge<'_> {
             Err(error) => return Err(format!("{error}")),
         };
         let Some(readings) = readings else {
-            return if report.problems.is_empty() { Err("finds nothing".to_owned()) } else { Ok(()) };
+            let named = report.problems.iter().any(|problem| hit.is_of(problem.file.as_deref()));
+            let said = || report.problems.iter().map(say).collect::<Vec<_>>();
+            return if named { Ok(()) } else { Err(format!("names no file that was hit: {:?}", said())) };
         };
         if hit.reach == Reach::Roots {
             return self.may_be_earlier(!report.problems.is_empty(), readings);
@@ -310,11 +312,21 @@ fn say(problem: &Problem) -> String {
 fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
     let mut bytes = Vec::with_capacity(stored.bytes.len());
     let mut sink = Sink { bytes: &mut bytes };
+    let is_recorded = match store.stat(&scope(stored), stored.id) {
+        Ok(_) => true,
+        // Where commits are lost nobody can say that there was none.
+        Err(error) => match (error.kind(), store.report().lost.is_empty()) {
+            (Kind::NotFound, true) => false,
+            (Kind::Corrupt, false) if error.place().file.is_some() => false,
+            (kind, _) => return Err(format!("{}: stat: {}: {error}", stored.name, kind.as_str())),
+        },
+    };
     match store.get(&scope(stored), stored.id, &Get::WHOLE, &mut sink) {
         Ok(info) if bytes == *stored.bytes && info.sha256 == stored.sha256 => Ok(Reading::Whole),
         Ok(_) => Err(format!("{}: WRONG BYTES", stored.name)),
         Err(_) if !stored.bytes.starts_with(&bytes) => Err(format!("{}: WRONG BYTES before an error", stored.name)),
         Err(error) => match error.kind() {
+            Kind::Corrupt if !is_recorded => Ok(Reading::Missing),
             Kind::Corrupt if error.place().file.is_some() || error.place().artifact.is_some() => Ok(Reading::Corrupt),
             Kind::NotFound => Ok(Reading::Missing),
             Kind::Gone => Ok(Reading::Expired),

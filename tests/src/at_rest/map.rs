@@ -30,7 +30,7 @@ pub enum What {
     Manifest,
     /// A frame.
     Frame(Kind),
-    /// Zeros behind the frames of a segment; its file may be shorter.
+    /// Zeros behind the frames of a segment, up to the length that it was made with.
     Zeros,
     /// Bytes of a bulk segment on which no commit relies.
     Dead,

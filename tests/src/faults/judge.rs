@@ -24,9 +24,13 @@ pub mod errno {
     pub const EINTR: i32 = 4;
     pub const EIO: i32 = 5;
     pub const EMFILE: i32 = 24;
+    pub const EFBIG: i32 = 27;
     pub const ENOSPC: i32 = 28;
     pub const EROFS: i32 = 30;
     pub const EDQUOT: i32 = 122;
+
+    /// There is no room, whoever says so: the disk, the quota, the limit on the size of a file.
+    pub const NO_ROOM: [i32; 3] = [ENOSPC, EDQUOT, EFBIG];
 }
 
 /// What a call is to the store.
@@ -72,7 +76,7 @@ impl Hit {
     /// True if a store that was being written to must write no more.
     fn must_latch(&self) -> bool {
         let rests_on_it = matches!(self.role, Role::Log | Role::Root);
-        let no_room = self.is_errno(&[errno::ENOSPC, errno::EDQUOT]);
+        let no_room = self.is_errno(&errno::NO_ROOM);
         match self.call.class {
             _ if self.is_invisible() || self.sticky => false,
             Class::Sync => rests_on_it || self.role == Role::Bulk,
@@ -83,7 +87,7 @@ impl Hit {
 
     /// True if the store must go on as if nothing had been.
     fn must_not_latch(&self) -> bool {
-        let no_room = self.is_errno(&[errno::ENOSPC, errno::EDQUOT]);
+        let no_room = self.is_errno(&errno::NO_ROOM);
         let files = self.is_errno(&[errno::EMFILE]);
         let spare = matches!(self.role, Role::Spare | Role::Bulk) && self.call.class != Class::Sync;
         self.is_invisible() || self.call.class == Class::Read || files || (no_room && spare && !self.sticky)
@@ -92,7 +96,9 @@ impl Hit {
     /// Kinds that the failed operation may answer.
     fn kinds(&self) -> &'static [Kind] {
         match self.fault {
-            Fault::Errno(errno::ENOSPC | errno::EDQUOT) => &[Kind::NoSpace, Kind::OutcomeUnknown, Kind::Poisoned],
+            Fault::Errno(errno::ENOSPC | errno::EDQUOT | errno::EFBIG) => {
+                &[Kind::NoSpace, Kind::OutcomeUnknown, Kind::Poisoned]
+            }
             Fault::Errno(errno::EROFS) => &[Kind::ReadOnly, Kind::OutcomeUnknown, Kind::Poisoned],
             Fault::Errno(errno::EMFILE) => &[Kind::Limit],
             // The end of a file where none should be may be taken for a file that was cut.
@@ -146,7 +152,7 @@ pub fn judge(
     };
     if let Some(store) = store {
         // Neither a new segment nor zeros in place: all that is left to do is to read.
-        let no_way_on = script == Script::OpenTorn && hit.sticky && hit.is_errno(&[errno::ENOSPC, errno::EDQUOT]);
+        let no_way_on = script == Script::OpenTorn && hit.sticky && hit.is_errno(&errno::NO_ROOM);
         promise = after_open(&store, promise, &stage.machine, no_way_on)?;
         promise = go_on(script, &store, promise, hit, put.as_ref(), unknown)?;
         drop(store);

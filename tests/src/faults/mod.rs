@@ -60,13 +60,14 @@ const fn kind(name: &'static str, fault: Fault) -> Kind {
     Kind { name, fault, sync: None }
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     kind("EIO", Fault::Errno(errno::EIO)),
     kind("ENOSPC", Fault::Errno(errno::ENOSPC)),
     kind("EINTR", Fault::Errno(errno::EINTR)),
     kind("EMFILE", Fault::Errno(errno::EMFILE)),
     kind("EROFS", Fault::Errno(errno::EROFS)),
     kind("EDQUOT", Fault::Errno(errno::EDQUOT)),
+    kind("EFBIG", Fault::Errno(errno::EFBIG)),
     kind("half", Fault::ShortHalf),
     kind("one", Fault::ShortOne),
     kind("zero", Fault::Zero),
@@ -84,6 +85,7 @@ impl Kind {
             Fault::Errno(errno::ENOSPC | errno::EDQUOT) => {
                 matches!(call.class, Class::Write | Class::Sync) || call.method == "open"
             }
+            Fault::Errno(errno::EFBIG) => matches!(call.method, "write_at" | "zero" | "set_len"),
             Fault::Errno(errno::EROFS) => call.class != Class::Read && call.method != "len" && call.method != "list",
             Fault::Errno(_) => true,
             Fault::ShortHalf | Fault::ShortOne | Fault::Zero => matches!(call.method, "read_at" | "write_at"),

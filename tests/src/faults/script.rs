@@ -239,7 +239,7 @@ impl Stage {
         match script {
             Script::Init => (None, self.machine.init().map(|()| Done::Nothing)),
             Script::Verify => {
-                let options = VerifyOptions { deep: true, refs: true };
+                let options = VerifyOptions { deep: true, refs: true, memory: 0 };
                 let report = Store::verify(&self.machine.world, &options, &mut |_, _| {});
                 (None, report.map(|report| Done::Verified(report.problems.len())))
             }

@@ -310,7 +310,7 @@ fn clean(machine: &Machine, promise: &Promise) -> Result<(), String> {
     if view.uploads > 0 {
         return Err(format!("{} uploads are left", view.uploads));
     }
-    let report = Store::verify(&machine.world, &VerifyOptions { deep: true, refs: true }, &mut |_, _| {})
+    let report = Store::verify(&machine.world, &VerifyOptions { deep: true, refs: true, memory: 0 }, &mut |_, _| {})
         .map_err(|e| format!("verify: {e}"))?;
     match report.problems.first() {
         None => Ok(()),

@@ -84,7 +84,10 @@ impl Bench {
     }
 
     pub(crate) fn open(&mut self) {
-        let options = OpenOptions { tuning: self.tuning, ..OpenOptions::new(OpenMode::Write, "test") };
+        let options = OpenOptions::new(OpenMode::Write, "test");
+        // On several threads a stream of a few kilobytes is read as a whole before any of it is committed.
+        let ingest_memory = if self.tuning == LOW { 0 } else { options.ingest_memory };
+        let options = OpenOptions { tuning: self.tuning, ingest_memory, ..options };
         self.store = Some(Store::open(self.world(), &options).expect("opens"));
     }
 

@@ -70,7 +70,6 @@ struct Inode {
     since_loss: Option<Vec<Op>>,
     named: bool,
     handles: u32,
-    lock: LockState,
 }
 
 struct State {
@@ -86,9 +85,10 @@ struct State {
     random: Random,
     strange: Vec<String>,
     sync_fault: Option<SyncFault>,
+    lock: LockState,
 }
 
-/// Who holds a file locked. As on a real disk the lock is the file's and not the name's.
+/// Who holds the directory locked. As on a real disk the lock has nothing to do with the file that says who it is.
 #[derive(Default)]
 struct LockState {
     exclusive: bool,
@@ -123,6 +123,7 @@ impl SimDisk {
             random: Random::new(seed),
             strange: Vec::new(),
             sync_fault: None,
+            lock: LockState::default(),
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
@@ -317,32 +318,30 @@ impl Disk for SimDisk {
         let name = Name::new("LOCK").expect("LOCK is a name");
         let mut state = self.state.lock();
         let there = state.names.get(&name).copied();
-        let (ino, exclusive) = match (mode, there) {
-            // As on a real disk: nobody can exclude a reader of a store that no writer has opened.
-            (LockMode::Shared, None) => return Ok(Lock::Held(Box::new(NoLock))),
-            (LockMode::Shared, Some(ino)) => (ino, false),
-            (LockMode::Exclusive, Some(ino)) => (ino, true),
-            (LockMode::Exclusive, None) => (state.create(&name), true),
-        };
-        let Inode { lock, live, .. } = state.inode(ino);
-        if lock.exclusive || (exclusive && lock.shared > 0) {
-            let text = live.to_vec();
+        let exclusive = mode == LockMode::Exclusive;
+        if state.lock.exclusive || (exclusive && state.lock.shared > 0) {
+            let text = there.map_or_else(Vec::new, |ino| state.inode(ino).live.to_vec());
             return Ok(Lock::Busy(String::from_utf8_lossy(&text).trim_end().to_owned()));
         }
-        if exclusive {
-            lock.exclusive = true;
+        let file = if exclusive {
+            state.lock.exclusive = true;
+            let ino = there.unwrap_or_else(|| state.create(&name));
             state.change(ino, |content| content.set_len(0));
             // As on a real disk the text is not worth a refusal.
             if state.room() > 0 {
                 state.change(ino, |content| content.write(0, format!("pid 1: {holder}\n").as_bytes()));
             }
+            Some(ino)
         } else {
-            lock.shared += 1;
+            state.lock.shared += 1;
+            there
+        };
+        if let Some(ino) = file {
+            state.record(Op::Lock { ino, name });
+            state.inode(ino).handles += 1;
         }
-        state.record(Op::Lock { ino, name });
-        state.inode(ino).handles += 1;
         drop(state);
-        Ok(Lock::Held(Box::new(SimLock { state: Arc::clone(&self.state), ino, exclusive })))
+        Ok(Lock::Held(Box::new(SimLock { state: Arc::clone(&self.state), file, exclusive })))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -350,15 +349,11 @@ impl Disk for SimDisk {
     }
 }
 
-/// Holds the lock of a disk whose lock has no file.
-struct NoLock;
-
-impl LockGuard for NoLock {}
-
 /// Holds the lock.
 struct SimLock {
     state: Arc<Mutex<State>>,
-    ino: u64,
+    /// The open `LOCK`, where there is one.
+    file: Option<u64>,
     exclusive: bool,
 }
 
@@ -368,13 +363,17 @@ impl Drop for SimLock {
     fn drop(&mut self) {
         let mut state = self.state.lock();
         if self.exclusive {
-            state.inode(self.ino).lock.exclusive = false;
-            state.change(self.ino, |content| content.set_len(0));
+            state.lock.exclusive = false;
         } else {
-            state.inode(self.ino).lock.shared -= 1;
+            state.lock.shared -= 1;
         }
-        state.inode(self.ino).handles -= 1;
-        state.let_go(self.ino);
+        if let Some(ino) = self.file {
+            if self.exclusive {
+                state.change(ino, |content| content.set_len(0));
+            }
+            state.inode(ino).handles -= 1;
+            state.let_go(ino);
+        }
     }
 }
 

@@ -106,8 +106,7 @@ fn nothing_is_written_behind_a_seal_that_a_full_disk_refused() {
         for number in 0..rolls {
             commit(&store, number).expect("commits");
         }
-        // The first is that of the prepared segment, which is zeroed again.
-        fault.arm(Plan::new(1, Fault::Errno(ENOSPC)).class(class).files("segment-"));
+        fault.arm(Plan::new(0, Fault::Errno(ENOSPC)).class(class).files("segment-"));
         fault.set_tracing(true);
         let error = commit(&store, rolls).expect_err("the seal fails");
         assert_eq!(fault.hits(), 1);
@@ -220,9 +219,16 @@ fn a_commit_does_not_fill_the_disk_to_learn_that_it_is_full() {
     let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, crate::disk::sim::Op::Create { .. })).count();
     assert_eq!(made, 0);
     disk.set_capacity(u64::MAX);
-    commit(&store, 1005).expect("commits");
     let writing = store.writing.as_ref().expect("open for writing");
-    assert_eq!(writing.commit.with_log(|log| log.spare().prepared_ids().len()), 1, "room is found when it is back");
+    let segments = store.segments.all().len();
+    for number in 1005..1100 {
+        commit(&store, number).expect("commits");
+        if writing.commit.with_log(|log| log.spare().prepared_ids().len()) == 1 {
+            assert_eq!(store.segments.all().len(), segments, "it is ready before the log needs it");
+            return;
+        }
+    }
+    panic!("room is found when it is back");
 }
 
 #[test]
@@ -231,7 +237,7 @@ fn the_reserve_is_filled_again_whatever_it_was_needed_for() {
     let disk = new_store();
     let fault = FaultDisk::new(Arc::new(disk.clone()));
     let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
-    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let store = Store::open(world.clone(), &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
     let reserved = |disk: &SimDisk| -> u64 {
         let image = disk.image();
         image.names().filter(|n| n.as_str().starts_with("reserve-")).filter_map(|n| image.len(n)).sum()
@@ -241,6 +247,8 @@ fn the_reserve_is_filled_again_whatever_it_was_needed_for() {
     for number in 0..rolls {
         commit(&store, number).expect("commits");
     }
+    drop(store);
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
     // The prepared segment is zeroed again, on a filesystem that copies on write.
     fault.arm(Plan::new(0, Fault::Errno(ENOSPC)).class(Class::Write).files("segment-"));
     let commits = &store.writing.as_ref().expect("open for writing").commit;
@@ -285,21 +293,82 @@ fn a_long_put_stops_writing_when_the_latch_falls() {
 #[test]
 fn a_segment_that_was_prepared_is_named_also_where_the_reserve_fails() {
     let disk = new_store();
-    let fault = FaultDisk::new(Arc::new(disk.clone()));
-    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
-    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
+    let store = open(&disk).expect("opens");
     disk.set_capacity(disk.allocated());
     for number in 0..=first_roll() {
         commit(&store, number).expect("commits");
     }
+    drop(store);
     disk.set_capacity(u64::MAX);
-    fault.arm(Plan::new(0, Fault::Errno(5)).files("reserve-"));
-    commit(&store, 1000).expect("commits");
+    let fault = FaultDisk::new(Arc::new(disk.clone()));
+    let world = World { disk: Arc::new(fault.clone()), ..world(&disk) };
+    // The first call is its open.
+    fault.arm(Plan::new(1, Fault::Errno(5)).files("reserve-"));
+    let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
     assert_eq!(fault.hits(), 1);
     let writing = store.writing.as_ref().expect("open for writing");
     assert_eq!(writing.commit.with_log(|log| log.spare().prepared_ids().len()), 1);
     drop(store);
     assert_eq!(open(&disk).expect("opens").report().destroyed_files, [""; 0]);
+}
+
+/// Makes log segments larger than the steps in which they are zeroed.
+const STEPPED: Options = Options { log_segment_first: 1 << 20, log_segment_max: 1 << 20, ..SMALL };
+
+#[test]
+fn no_group_waits_for_more_than_a_step_of_the_next_segment_and_a_roll_finds_it_ready() {
+    use crate::disk::sim::Op;
+    let disk = SimDisk::new(1);
+    Store::init(&world(&disk), &InitOptions { options: STEPPED }).expect("a store is made");
+    let store = open(&disk).expect("opens");
+    let (mut rolls, mut segments) = (0, store.segments.all().len());
+    for number in 0..400 {
+        let before = disk.op_count();
+        store
+            .put(&put("small"), &mut noise(10_000, u8::try_from(number % 250).expect("below 250")).as_slice())
+            .expect("puts");
+        commit(&store, number).expect("commits");
+        let log = disk.log();
+        let done = &log.ops()[before..];
+        let zeroed: u64 = done.iter().map(|op| if let Op::Zero { len, .. } = op { *len } else { 0 }).sum();
+        assert!(zeroed <= 256 << 10, "{zeroed} bytes of zeros beside two commits");
+        if store.segments.all().len() > segments {
+            (rolls, segments) = (rolls + 1, store.segments.all().len());
+            assert_eq!(zeroed, 0, "the next segment was ready");
+        }
+    }
+    assert!(rolls >= 2, "{rolls}");
+    let len = |name: &str| disk.image().names().filter(|n| n.as_str().starts_with(name)).count();
+    assert_eq!(len("reserve-"), 1);
+    store.close().expect("closes");
+    assert_eq!(open(&disk).expect("opens").report().destroyed_files, [""; 0], "a close finishes what was begun");
+    verify_clean(&disk);
+}
+
+#[test]
+fn a_reserve_that_was_given_back_is_filled_again_step_by_step() {
+    use crate::disk::sim::Op;
+    let disk = SimDisk::new(1);
+    Store::init(&world(&disk), &InitOptions { options: STEPPED }).expect("a store is made");
+    let store = open(&disk).expect("opens");
+    disk.set_capacity(disk.allocated());
+    let commits = &store.writing.as_ref().expect("open for writing").commit;
+    let rolls = || Request::new(0, |_| Ok((Vec::new(), ()))).forced().privileged().with_frames(1, 900 << 10);
+    while commits.run(rolls()).is_ok() {}
+    let reserved = || -> u64 {
+        let image = disk.image();
+        image.names().filter(|n| n.as_str().starts_with("reserve-")).filter_map(|n| image.len(n)).sum()
+    };
+    assert_eq!(reserved(), 0);
+    disk.set_capacity(u64::MAX);
+    let before = disk.op_count();
+    for number in 0..100 {
+        commit(&store, number).expect("commits");
+    }
+    assert_eq!(reserved(), 1 << 20);
+    let steps =
+        disk.log().ops()[before..].iter().filter(|op| matches!(op, Op::Zero { len, .. } if *len <= 128 << 10)).count();
+    assert!(steps >= 8, "{steps}");
 }
 
 /// The offset of the seal of a segment.

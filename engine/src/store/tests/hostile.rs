@@ -57,7 +57,7 @@ fn with_header(image: &Image, id: FileId, change: impl FnOnce(&mut SegmentHeader
 /// Does all that can be done with it, whatever comes of that.
 fn use_it(image: &Image) -> Option<Store> {
     let disk = SimDisk::from_image(image, 1);
-    let _ = Store::verify(&world(&disk), &VerifyOptions { deep: true, refs: true }, &mut |_, _| {});
+    let _ = Store::verify(&world(&disk), &VerifyOptions { deep: true, refs: true, memory: 0 }, &mut |_, _| {});
     drop(read_only(&disk));
     let store = open(&disk).ok()?;
     for number in 100..300 {
