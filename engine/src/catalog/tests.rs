@@ -94,7 +94,6 @@ impl Bed {
                 let (frozen, _) = self.published.freeze();
                 self.frozen = Some(frozen).filter(|frozen| !frozen.is_empty());
             }
-            Step::Freeze => {}
             Step::Flush => {
                 let Some(frozen) = self.frozen.take() else { return };
                 self.next += 1;
@@ -117,7 +116,7 @@ impl Bed {
                 self.tables = self.tables.with_merged(0, all, &merged);
                 self.published.install(self.tables.clone(), false);
             }
-            Step::Merge => {}
+            Step::Freeze | Step::Merge => {}
         }
     }
 

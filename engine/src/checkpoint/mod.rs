@@ -169,7 +169,7 @@ impl Checkpointer {
             || tables.is_empty() && frozen.memtable.is_empty()
         {
             self.ground.published.install((*tables).clone(), true);
-            return Ok(self.done(state));
+            return Ok(Self::done(state));
         }
         let mut made = Made::default();
         match self.write(&frozen, &tables, &state.manifest, &mut made) {
@@ -178,7 +178,7 @@ impl Checkpointer {
                 self.ground.published.install(tables, true);
                 state.merge_at = 0;
                 self.destroy(state, before.generation);
-                Ok(self.done(state))
+                Ok(Self::done(state))
             }
             Err(error) => {
                 state.frozen = Some(frozen);
@@ -191,7 +191,7 @@ impl Checkpointer {
         }
     }
 
-    fn done(&self, state: &State) -> Checkpointed {
+    fn done(state: &State) -> Checkpointed {
         let tables = state.manifest.tables.len() as u64;
         Checkpointed { generation: state.manifest.generation, tables, log_bytes_released: 0 }
     }

@@ -166,9 +166,9 @@ impl Builder {
         };
         let keys = wants_filter(keyspace).then(|| entries.iter().map(|(key, _)| filter_key(keyspace, key)).collect());
         if bucket_value_len(keyspace).is_some() {
-            self.buckets(&mut section, entries)
+            self.buckets(&mut section, entries);
         } else {
-            self.tree(&mut section, entries)
+            self.tree(&mut section, entries);
         }
         if let Some(keys) = keys.filter(|_| section.data > 1) {
             self.filter(&mut section, keys);

@@ -37,7 +37,7 @@ impl Cache {
     fn set(&self, table: FileId, number: u32) -> &Mutex<Set> {
         // Neighbouring pages, and the first pages of all tables, must not meet in one set.
         let mixed = (table.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(31) ^ u64::from(number);
-        let index = u128::from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * self.sets.len() as u128 >> 64;
+        let index = (u128::from(mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * self.sets.len() as u128) >> 64;
         &self.sets[usize::try_from(index).expect("an index")]
     }
 

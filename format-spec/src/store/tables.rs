@@ -89,10 +89,13 @@ pub(super) fn read(
         let wrong = read.as_ref().err().map(ToString::to_string);
         let Some(edits) = stop_if_newer(read)? else {
             let what = wrong.unwrap_or_default();
-            problems.add(ProblemKind::Table, &copies.names[0], (0, 0), what);
+            let [name, _] = table_names(table.id);
+            problems.add(ProblemKind::Table, &name, (0, 0), what);
             continue;
         };
-        edits.iter().for_each(|edit| catalog.apply(edit));
+        for edit in &edits {
+            catalog.apply(edit);
+        }
     }
     Ok(catalog)
 }

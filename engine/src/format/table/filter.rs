@@ -51,7 +51,7 @@ impl Filter {
     }
 }
 
-/// The finaliser of MurmurHash3.
+/// The finaliser of `MurmurHash3`.
 fn mix(mut number: u64) -> u64 {
     number = (number ^ (number >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     number = (number ^ (number >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
