@@ -95,16 +95,6 @@ impl Found {
     pub fn newest(&self) -> &Link {
         self.links.last().expect("a log has a segment")
     }
-
-    /// Bytes of frames behind a replay position at this offset of the first segment.
-    pub fn replayed_bytes(&self, offset: u64) -> u64 {
-        let frames = self
-            .links
-            .iter()
-            .map(|link| link.end.min(link.len).saturating_sub(FRAMES_START))
-            .fold(0, u64::saturating_add);
-        frames.saturating_sub(offset.saturating_sub(FRAMES_START))
-    }
 }
 
 /// Finds the chain and walks all of it. O(length of the log's headers and commits).
