@@ -71,11 +71,11 @@ impl Pool {
         }
         state.leases += 1;
         let (writer, named) = state.idle.pop().unwrap_or_default();
-        Ok(Lease { pool: self, writer, named, active: None })
+        Ok(Lease { pool: self, writer, named, active: None, made: Arc::default() })
     }
 
     /// A segment without a frame.
-    pub(super) fn create(&self) -> Result<BulkWriter> {
+    fn create(&self) -> Result<BulkWriter> {
         let id = self.root.allocate_file()?;
         let epoch = Epoch(entropy::random(&*self.entropy)?);
         let superblock = self.root.current();
@@ -100,12 +100,31 @@ pub(super) struct Lease<'a> {
     named: Named,
     /// The file that was synced last, as long as it is not sealed.
     active: Option<Arc<BulkFile>>,
+    made: Made,
+}
+
+/// Files that a stream made and no durable commit has named.
+type Made = Arc<Mutex<Vec<Arc<BulkFile>>>>;
+
+/// Makes segments for a stream, ahead of the end of it that writes.
+pub(super) struct Maker<'a> {
+    pool: &'a Pool,
+    made: Made,
+}
+
+impl Maker<'_> {
+    /// A segment without a frame.
+    pub(super) fn create(&self) -> Result<BulkWriter> {
+        let writer = self.pool.create()?;
+        self.made.lock().push(Arc::clone(writer.file()));
+        Ok(writer)
+    }
 }
 
 impl<'a> Lease<'a> {
-    /// The pool, for more segments.
-    pub(super) const fn pool(&self) -> &'a Pool {
-        self.pool
+    /// Makes more segments.
+    pub(super) fn maker(&self) -> Maker<'a> {
+        Maker { pool: self.pool, made: Arc::clone(&self.made) }
     }
 
     /// Hands out the writer. It comes back by [`put_back`](Self::put_back), unless it failed.
@@ -153,12 +172,26 @@ impl<'a> Lease<'a> {
         {
             file.committed(value.end);
         }
+        self.made.lock().retain(|file| !self.named.contains_key(&file.id));
         self.named.clear();
+    }
+
+    /// Removes what the stream made and nobody goes on with: files that were begun ahead of one that failed. Else each failed put would
+    /// leave some until the next open.
+    fn remove_unused(&self) {
+        let kept = self.writer.as_ref().map(|writer| writer.file().id);
+        for file in std::mem::take(&mut *self.made.lock()) {
+            let is_unused = Some(file.id) != kept && !self.named.contains_key(&file.id);
+            if is_unused && file.give_back(&*self.pool.disk) {
+                self.pool.segments.remove(file.id);
+            }
+        }
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
+        self.remove_unused();
         let mut state = self.pool.state.lock();
         state.leases -= 1;
         let (writer, named) = (self.writer.take(), std::mem::take(&mut self.named));

@@ -88,8 +88,8 @@ impl Ingest {
         begun: Upload,
         cutter: &mut Cutter<'_>,
     ) -> Result<(Whole, Sha256Stream)> {
-        let (pool, writer) = (output.lease.pool(), output.lease.writer());
-        let mut stream = Stream::new(self, intake, Packer::new(pool, writer, output), begun);
+        let (maker, writer) = (output.lease.maker(), output.lease.writer());
+        let mut stream = Stream::new(self, intake, Packer::new(maker, writer, output), begun);
         let mut sha256 = Sha256Stream::default();
         while let Some(chunk) = cutter.next()? {
             sha256.update(chunk);

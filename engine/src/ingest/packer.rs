@@ -1,7 +1,7 @@
 //! Frames of a long stream on their way into bulk segments.
 
 use super::{
-    bulk::Pool,
+    bulk::Maker,
     intake::Lane,
     output::{ByJobs, Job, Jobs},
 };
@@ -18,7 +18,7 @@ use crate::{
 
 /// Packs frames into the buffers of a leased segment; a full one is sealed and the next one begun.
 pub(super) struct Packer<'a, J: Jobs> {
-    pool: &'a Pool,
+    maker: Maker<'a>,
     writer: Option<BulkWriter>,
     /// Frames were appended since the last flush.
     is_dirty: bool,
@@ -27,8 +27,8 @@ pub(super) struct Packer<'a, J: Jobs> {
 
 impl<'a, J: Jobs> Packer<'a, J> {
     /// Goes on where the writer stands.
-    pub(super) const fn new(pool: &'a Pool, writer: Option<BulkWriter>, jobs: J) -> Self {
-        Self { pool, writer, is_dirty: false, jobs }
+    pub(super) const fn new(maker: Maker<'a>, writer: Option<BulkWriter>, jobs: J) -> Self {
+        Self { maker, writer, is_dirty: false, jobs }
     }
 
     /// Has every appended frame made durable.
@@ -69,7 +69,7 @@ impl<J: Jobs> Lane for Packer<'_, J> {
             Some(writer) if has_room(&writer) => writer,
             full => {
                 full.map(|writer| self.seal(writer)).transpose()?;
-                self.pool.create()?
+                self.maker.create()?
             }
         };
         let location = writer.append_to(draft, &mut ByJobs(&mut self.jobs))?;

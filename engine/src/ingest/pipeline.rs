@@ -211,9 +211,9 @@ pub(super) fn take_all<'a>(
     let (give_empty, empty) = mpsc::channel();
     let (to_namer, named) = mpsc::sync_channel(BLOCKS_MAX);
     let (to_storer, stored) = mpsc::sync_channel(BLOCKS_MAX);
-    let (pool, writer, committed) = (output.lease.pool(), output.lease.writer(), output.counter());
+    let (maker, writer, committed) = (output.lease.maker(), output.lease.writer(), output.counter());
     let sender = Sender { jobs: to_writer, empty, made: 0, buffer_len: memory.buffer_len, committed };
-    let stream = Stream::new(ingest, intake, Packer::new(pool, writer, sender), begun);
+    let stream = Stream::new(ingest, intake, Packer::new(maker, writer, sender), begun);
     let (whole, sha256) = thread::scope(|scope| {
         let (stop, has_ended) = (&stop, &has_ended);
         let writing = start(scope, "ingest-write", move || write(output, &jobs, &give_empty, stop))?;

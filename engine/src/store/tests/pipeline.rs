@@ -149,7 +149,9 @@ fn a_disk_that_is_full_in_the_middle_fails_the_stream_alone() {
     let id = store.put(&put("whole"), &mut bytes.as_slice()).expect("puts").id;
     assert_reads(&store, id, &bytes);
     store.close().expect("closes");
-    open(&disk).expect("opens").close().expect("closes");
+    let store = open(&disk).expect("opens");
+    assert!(store.report().destroyed_files.is_empty(), "a put that fails removes what it made ahead");
+    store.close().expect("closes");
     verify_clean(&disk);
 }
 
