@@ -97,12 +97,14 @@ fn measure(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+/// Gives a key by number.
+type KeyOf<'a> = &'a dyn Fn(u64) -> [u8; 32];
+
 fn lookups(arguments: &Arguments, tables: &Tables) -> Result<(), String> {
     let numbers = || (0..arguments.lookups).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let near = |n: u64| key(n % 4096.min(arguments.chunks));
     let spread = |n: u64| key(n % arguments.chunks);
     let miss = |n: u64| key(arguments.chunks + n % (1 << 40));
-    type KeyOf<'a> = &'a dyn Fn(u64) -> [u8; 32];
     let rows: [(&str, KeyOf<'_>, bool); 4] = [
         ("filters loaded", &miss, false),
         ("hit, cached pages", &near, true),
@@ -129,7 +131,6 @@ const fn as_f64(number: u64) -> f64 {
 }
 
 /// `RssAnon` of this process.
-#[expect(clippy::disallowed_methods, reason = "a figure of the process, not a file of a store")]
 fn memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
