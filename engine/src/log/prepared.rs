@@ -1,6 +1,6 @@
 //! Files kept ready: prepared log segments, and the reserve whose blocks make room when the disk is full.
 //!
-//! They are made in steps, behind the answers of the groups and beside the next one: see [`stock`](super::stock).
+//! They are made in steps, behind the answers of the groups and beside the next one: see `stock`.
 
 use super::stock::{Goal, Stock};
 use crate::{
