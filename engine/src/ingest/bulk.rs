@@ -152,6 +152,7 @@ impl<'a> Lease<'a> {
     /// Leaves a file that failed. What was written to it since the last commit is nothing that a commit may still name.
     pub(super) fn give_up(&mut self, file: &BulkFile, error: Error) -> Error {
         self.named.remove(&file.id);
+        self.made.lock().retain(|made| made.id != file.id);
         if error.kind() == Kind::NoSpace && file.give_back(&*self.pool.disk) {
             self.pool.segments.remove(file.id);
         }
@@ -174,6 +175,19 @@ impl<'a> Lease<'a> {
         }
         self.made.lock().retain(|file| !self.named.contains_key(&file.id));
         self.named.clear();
+    }
+
+    /// Gives the disk back whatever no durable commit names, for a stream that found it full: what was on its way behind the place of the
+    /// failure may have been written meanwhile, and would leave no room to those that need little.
+    pub(super) fn give_back(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            self.made.lock().push(Arc::clone(writer.file()));
+        }
+        self.active = None;
+        for file in &*self.made.lock() {
+            self.named.remove(&file.id);
+        }
+        self.remove_unused();
     }
 
     /// Removes what the stream made and nobody goes on with: files that were begun ahead of one that failed. Else each failed put would

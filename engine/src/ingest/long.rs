@@ -10,7 +10,12 @@ use super::{
     small::Drafts,
     source::Cutter,
 };
-use crate::{digest::Sha256Stream, error::Result, format::upload::Upload, ids::Time};
+use crate::{
+    digest::Sha256Stream,
+    error::{Kind, Result},
+    format::upload::Upload,
+    ids::Time,
+};
 
 /// A progress commit comes early when its edits would get longer than this: chunks may be much shorter than by default.
 const PROGRESS_EDITS_LEN: usize = 1 << 20;
@@ -71,6 +76,9 @@ impl Ingest {
             None => self.take_all(intake, &mut output, upload, cutter),
         };
         let result = taken.and_then(|(whole, sha256)| self.finish_long(begun, whole, sha256, &mut output));
+        if result.as_ref().is_err_and(|error| error.kind() == Kind::NoSpace) {
+            output.lease.give_back();
+        }
         if let (Err(_), Some(progress)) = (&result, output.progress)
             && self.ground.health.is_writable()
         {

@@ -117,7 +117,8 @@ impl Reader {
             outcome.pieces.into_iter().try_for_each(&mut *take)?;
             outcome.error.map_or(Ok(()), Err)
         };
-        match self.budget.take(READ_AHEAD).filter(|_| is_long) {
+        // A short read asks for nothing: not even for a moment, in which a long one would find the budget used up.
+        match is_long.then(|| self.budget.take(READ_AHEAD)).flatten() {
             Some(_grant) => ahead::read_ahead(self, keys, plan, READ_AHEAD, &mut each),
             None => ahead::read_inline(self, keys, &mut plan, &mut each),
         }

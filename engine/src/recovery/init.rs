@@ -22,7 +22,7 @@ use crate::{
     limits::{CEILING_STEP, FRAMES_START},
     log::append::write_header,
     manifest,
-    segment::{self, writer},
+    segment::{self, scanner::Scanner, writer},
     superblock::{self, Root, SuperblockRead},
 };
 
@@ -30,9 +30,6 @@ use crate::{
 pub const DEFAULT_TENANT: &str = "default";
 /// Its number.
 pub const DEFAULT_TENANT_NUMBER: TenantNumber = TenantNumber(1);
-
-/// Where the commit and the mark end that init writes into segment 1.
-const INIT_END: u64 = FRAMES_START + 256;
 
 /// What a directory without a superblock is.
 enum Found {
@@ -93,25 +90,37 @@ fn look(disk: &dyn Disk) -> Result<Found> {
         foreign = true;
     }
     let segment = segment::name(FileId(1));
-    if listing.names.contains(&segment) && holds_more_than_init(disk, &segment)? {
+    if listing.names.contains(&segment) && commits_of_first_segment(disk)? > 1 {
         return Ok(Found::Store(segment.to_string()));
     }
     Ok(if foreign { Found::Foreign } else { Found::Unfinished })
 }
 
-/// Whether segment 1 has anything behind what init writes. Its header is written once its zeros are synced. Where no copy of it can be read
-/// they may not have been: then bytes may be what the disk had there before, and only frames count, of whatever store.
-fn holds_more_than_init(disk: &dyn Disk, name: &disk::Name) -> Result<bool> {
-    let file = segment::open(disk, FileId(1), OpenOptions::READ)?;
+/// Valid commit frames in segment 1, whose header gives the store's uuid; counts no further than two.
+fn commits_of_first_segment(disk: &dyn Disk) -> Result<u64> {
+    let id = FileId(1);
+    let name = segment::name(id);
+    let file = segment::open(disk, id, OpenOptions::READ)?;
     let mut bytes = [0; segment_header::LEN];
     for copy in 0..segment_header::COPIES {
         let offset = u64::from(copy) * segment_header::LEN as u64;
-        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, name, "read a segment header"))?;
-        if SegmentHeader::decode(&bytes, segment_header::uuid_of(&bytes), FileId(1), copy).is_ok() {
-            return Ok(segment::first_non_zero(&*file, name, INIT_END)?.is_some());
+        disk::read_full(&*file, &mut bytes, offset).map_err(|e| Error::io(e, &name, "read a segment header"))?;
+        let uuid = segment_header::uuid_of(&bytes);
+        let Ok(header) = SegmentHeader::decode(&bytes, uuid, id, copy) else { continue };
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
+        let mut scanner = Scanner::new(&*file, &name, FrameSalt::new(uuid, header.epoch));
+        let (mut at, mut commits) = (FRAMES_START, 0);
+        while let Some(next) = scanner.next_valid(at, len)? {
+            let (frame, _) = scanner.header_at(next)?.expect("a valid header was found here");
+            commits += u64::from(frame.kind == FrameKind::Commit);
+            if commits > 1 {
+                break;
+            }
+            at = next + frame.frame_len();
         }
+        return Ok(commits);
     }
-    segment::has_frames(&*file, name, INIT_END)
+    Ok(0)
 }
 
 fn rootless(name: &str) -> Error {
@@ -236,7 +245,6 @@ fn first_segment(
     let offset = FRAMES_START + bytes.len() as u64;
     let mut mark = Vec::new();
     FrameDraft::raw(FrameKind::Mark, chain.0, Lsn::FIRST.plus(1).0, &[]).append_to(&mut mark, &salt, offset);
-    debug_assert_eq!(offset + mark.len() as u64, INIT_END);
     writer::write(&*file, &name, &mark, offset)?;
     writer::sync(&*file, &name)
 }

@@ -6,7 +6,6 @@ use crate::{
     format::{
         Bad,
         fields::is_zero,
-        frame,
         segment_header::{self, SegmentHeader},
     },
     ids::{FileId, StoreUuid},
@@ -92,16 +91,6 @@ pub fn last_non_zero(file: &dyn File, what: &Name, from: u64) -> Result<Option<u
             found = bytes.iter().rposition(|b| *b != 0).map(|at| offset + at as u64);
         }
         true
-    })?;
-    Ok(found)
-}
-
-/// Whether something that begins as a frame does stands at or behind `from`, a multiple of 64; nobody can say of which store.
-pub fn has_frames(file: &dyn File, what: &Name, from: u64) -> Result<bool> {
-    let mut found = false;
-    each_part(file, what, from, &mut |_, bytes| {
-        found = bytes.chunks(64).any(|place| place.starts_with(&frame::MAGIC));
-        !found
     })?;
     Ok(found)
 }

@@ -15,13 +15,15 @@ pub use blob::BlobError;
 pub use catalog::Catalog;
 
 use crate::Id32;
-use crate::bytes::{Bytes, first_nonzero, read_vec};
+use crate::bytes::{Bytes, read_vec};
 use crate::derive::{StoreKeys, TenantKeys, digest};
 use crate::error::{Error, Place};
 use crate::files::{FileName, Files, manifest_names, segment_name};
+use crate::frame::{Kind, Rules};
 use crate::limits;
 use crate::log::Log;
 use crate::log::chain::{Finder, peek};
+use crate::log::scan::{Found, scan};
 use crate::log::walk::Walk;
 use crate::manifest::Manifest;
 use crate::problem::Problems;
@@ -133,9 +135,6 @@ fn read_superblock(files: &dyn Files, problems: &mut Problems) -> Result<Choice,
     Ok(choice)
 }
 
-/// Where the commit and the mark of a new store end in segment 1: section 14.
-const INIT_END: u64 = 8_448;
-
 /// Whether a directory without a state of the store is one whose `init` did not come to its end: section 14.
 fn unfinished(files: &dyn Files) -> Result<bool, Unreadable> {
     for name in files.names() {
@@ -146,17 +145,15 @@ fn unfinished(files: &dyn Files) -> Result<bool, Unreadable> {
             _ => {}
         }
     }
-    let Some(bytes) = files.open(&segment_name(1))? else { return Ok(true) };
-    if peek(files, 1)?.is_some() {
-        return Ok(first_nonzero(&*bytes, INIT_END, bytes.len())?.is_none());
-    }
-    // Zeros that were not synced may read as anything; but not as frames.
-    for offset in (INIT_END..bytes.len()).step_by(64) {
-        if bytes.len() - offset >= 4 && read_vec(&*bytes, offset, 4)? == *b"HFr1" {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    // Without a header nothing can be read of the segment, and `init` writes the header before the commit.
+    let (Some(bytes), Some(header)) = (files.open(&segment_name(1))?, peek(files, 1)?) else { return Ok(true) };
+    let rules = Rules { uuid: header.uuid, epoch: header.epoch, lane: header.lane, chunk_max: limits::CHUNK };
+    let mut commits = 0;
+    scan(&*bytes, limits::FRAMES_START, bytes.len(), &rules, &mut |found| {
+        commits += u32::from(matches!(found, Found::Frame(frame) if frame.header.kind == Kind::Commit));
+        Ok(())
+    })?;
+    Ok(commits <= 1)
 }
 
 /// One copy of the manifest: its bytes, if they are what the superblock says.

@@ -44,28 +44,6 @@ fn a_lost_or_empty_superblock_is_named_whatever_else_lies_there() {
 }
 
 #[test]
-fn a_first_segment_that_cannot_be_read_is_not_surely_empty() {
-    let mut image = closed_store(3).image();
-    let first = segment::name(FileId(1));
-    for name in image.names().cloned().collect::<Vec<_>>() {
-        let of_init = name == first || crate::manifest::names(1).contains(&name) || name.as_str() == "LOCK";
-        if !of_init {
-            image.remove(&name);
-        }
-    }
-    let mut headless = image.clone();
-    headless.write(&first, 0, &[0; 8192]);
-    let mut no_first_commit = image.clone();
-    no_first_commit.write(&first, 8192, &[0; 64]);
-    for image in [image, headless, no_first_commit] {
-        let disk = SimDisk::from_image(&image, 1);
-        let error = Store::init(&world(&disk), &InitOptions { options: SMALL }).expect_err("refused");
-        assert_eq!(error.kind(), Kind::Corrupt, "{error}");
-        assert_eq!(disk.image().digest(), image.digest(), "nothing was destroyed");
-    }
-}
-
-#[test]
 fn an_older_superblock_is_called_older_and_not_a_loss_in_the_log() {
     let disk = closed_store(2);
     let older = disk.image().read(&crate::superblock::name()).expect("there");

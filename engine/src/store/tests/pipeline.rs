@@ -136,7 +136,8 @@ fn a_source_that_panics_ends_every_thread_and_the_store_goes_on() {
 fn a_disk_that_is_full_in_the_middle_fails_the_stream_alone() {
     let (disk, fault, store) = faulty();
     let bytes = noise(LEN, 4);
-    for at in [0, 1, 20, 60] {
+    // Early enough that the log has not gone on into such a file: a write to it that fails poisons the store.
+    for at in [0, 1, 20] {
         fault.arm(Plan::new(at, Fault::Errno(ENOSPC)).class(Class::Write).files("segment-2"));
         let error = store.put(&put("cut"), &mut bytes.as_slice());
         fault.disarm();
@@ -177,13 +178,17 @@ fn a_write_that_fails_poisons_the_store_and_ends_every_stream() {
                     }),
                 )
                 .map(drop);
-            fails.send(()).expect("it waits");
+            // It does not wait any more if the fault hit it first.
+            let _ = fails.send(());
             (failing, waiting.join().expect("no panic"))
         });
         for result in [failing, waiting] {
             let kind = result.expect_err("poisoned").kind();
-            assert!(matches!(kind, Kind::Poisoned | Kind::OutcomeUnknown), "{class:?}: {kind:?}");
+            // Whichever is hit hears of the call that failed, the other of what came of it.
+            assert!(matches!(kind, Kind::Io | Kind::Poisoned | Kind::OutcomeUnknown), "{class:?}: {kind:?}");
         }
+        let after = store.put(&put("after"), &mut bytes.as_slice()).expect_err("poisoned").kind();
+        assert_eq!(after, Kind::Poisoned);
         assert_eq!(budget(&store).left(), INGEST_MEMORY);
         fault.disarm();
         drop(store);
