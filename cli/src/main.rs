@@ -18,7 +18,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{
-    Cli, Command, completions, conversation, get, init, inspect, list, man, put, quickstart, run, stat, stats, verify,
+    Cli, Command, checkpoint, completions, conversation, get, init, inspect, list, man, put, quickstart, run, stat,
+    stats, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -49,6 +50,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Verify(args) => verify::run(args, session),
         Command::Inspect(args) => inspect::run(args, session),
         Command::Stats(args) => stats::run(args, session),
+        Command::Checkpoint(args) => checkpoint::run(args, session),
         Command::Quickstart(args) => quickstart::run(args, session),
         Command::Bench(args) => commands::bench::run(args, session),
         Command::Completions(args) => completions::run(args, session),

@@ -36,6 +36,14 @@ pub const CHUNK_LEN_MAX: u32 = 8 << 20;
 pub const TENANTS_MAX: u32 = 65_536;
 /// Segments of a manifest.
 pub const MANIFEST_SEGMENTS_MAX: u32 = 1 << 20;
+/// Tables of a manifest.
+pub const MANIFEST_TABLES_MAX: u32 = 65_536;
+/// A memtable is written as tables when it holds this much.
+pub const MEMTABLE_BYTES: u64 = 16 << 20;
+/// A checkpoint is due when the log has grown by this much.
+pub const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
+/// Table pages that are kept in memory.
+pub const TABLE_CACHE_BYTES: u64 = 16 << 20;
 /// Ids of files stay below this.
 pub const FILE_ID_MAX: u64 = i64::MAX.unsigned_abs();
 /// Ceilings are raised by this.

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, its help, what it calls and what it prints.
 
 pub(crate) mod bench;
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod conversation;
 pub(crate) mod get;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Quickstart(quickstart::QuickstartArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "init",
     "put",
     "get",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 14] = [
     "verify",
     "inspect",
     "stats",
+    "checkpoint",
     "quickstart",
     "bench",
     "completions",

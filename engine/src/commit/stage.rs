@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    catalog::{Catalog, Entry, State},
+    catalog::{Pair, State, View},
     error::Result,
     format::{commit::Edit, frame::FrameDraft, keyspace::Keyspace},
     ids::{Location, Lsn, Time},
@@ -79,7 +79,7 @@ impl Overlay {
 
 /// What a decision may look at and add to.
 pub struct Stage<'a> {
-    published: &'a Catalog,
+    published: View<'a>,
     overlay: &'a Overlay,
     frames: &'a mut Group,
     lsn: Lsn,
@@ -88,7 +88,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(super) const fn new(
-        published: &'a Catalog,
+        published: View<'a>,
         overlay: &'a Overlay,
         frames: &'a mut Group,
         lsn: Lsn,
@@ -121,7 +121,7 @@ impl State for Stage<'_> {
         }
     }
 
-    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>> {
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>> {
         let staged = self.overlay.within(keyspace, prefix, after);
         // Each staged entry may hide one that is published.
         let published = self.published.scan(keyspace, prefix, after, limit.saturating_add(staged.len()))?;

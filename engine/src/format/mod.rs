@@ -25,6 +25,7 @@ pub mod run;
 pub mod seal;
 pub mod segment_header;
 pub mod superblock;
+pub mod table;
 pub mod upload;
 pub mod value;
 

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use crate::{
     budget::Budget,
-    catalog::Catalog,
+    catalog::{Published, State},
     clock::Clock,
     codec::Compressor,
     commit::Commit,
@@ -30,7 +30,7 @@ use crate::{
     pins::Pins,
     segment::Segments,
     superblock::Root,
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod bulk;
@@ -101,7 +101,7 @@ pub struct Ground {
     /// The commit door.
     pub commit: Arc<Commit>,
     /// Published state.
-    pub published: Arc<RwLock<Catalog>>,
+    pub published: Arc<Published>,
     /// Known segments.
     pub segments: Arc<Segments>,
     /// Who references what.
@@ -184,11 +184,11 @@ impl Ingest {
         self.ground.health.check()?;
         let mut begun = self.begin(put)?;
         let new = &begun.new;
-        if let Some(artifact) = artifact::replay(&*self.ground.published.read(), new.began, self.now(), new)? {
+        if let Some(artifact) = artifact::replay(&self.ground.published.read(), new.began, self.now(), new)? {
             return Ok(Outcome { artifact, replayed: true }.into());
         }
         // Behind the replay: the expiry of a retry may have passed since it was asked for first. Decided again at the commit.
-        artifact::check(&*self.ground.published.read(), new.began, self.now(), new)?;
+        artifact::check(&self.ground.published.read(), new.began, self.now(), new)?;
         let options = self.ground.root.current().options;
         let mut cutter = source::Cutter::new(source, options.chunks, put.size_hint);
         let is_small = cutter.is_within(self.tuning.small_stream_max)?;
@@ -246,7 +246,7 @@ impl Ingest {
 
     fn destination(&self, scope: &Destination<'_>) -> Result<(Tenant, account::Named, artifact::Into)> {
         let published = self.ground.published.read();
-        let (state, door): (&Catalog, &Door) = (&published, &self.ground.door);
+        let (state, door): (&dyn State, &Door) = (&published, &self.ground.door);
         let known = |account| account::Named { account, text: String::new() };
         match *scope {
             Destination::Account(scope) => {

@@ -135,13 +135,17 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
             synced = Some(link.named_end.unwrap_or(witness));
             next = successor;
         }
+        let mut synced = synced.expect("set above");
         let start = if link.header.id == superblock.replay.segment {
-            walk.replay_start(&link, superblock.replay.offset)
+            let start = walk.replay_start(&link, superblock.replay.offset);
+            // What stands before the position was synced before the superblock named it.
+            synced = synced.max(start);
+            start
         } else {
             walk.meet(link.header.chain, link.header.first_lsn, &link.name, 0);
             FRAMES_START
         };
-        walk.segment(&mut link, &*file, start, synced.expect("set above"))?;
+        walk.segment(&mut link, &*file, start, synced)?;
         walk.found.links.push(link);
     }
     walk.finish(superblock);
@@ -329,6 +333,7 @@ impl Walk<'_> {
         let mut scanner = Scanner::new(file, &name, salt);
         self.found.witness = synced;
         self.found.entries.clear();
+        self.before_replay(&mut scanner, &name, at)?;
         // Where the footer begins that no seal has ended yet.
         let mut footer = None;
         while at < stop && link.seal.is_none() {
@@ -371,6 +376,26 @@ impl Walk<'_> {
         {
             // Nothing may follow a footer but its seal, so that the log ended before it.
             link.end = footer;
+        }
+        Ok(())
+    }
+
+    /// Chunks and pages of the replay segment that stand before the replay position: its footer will list them too. Damage among them
+    /// is damage of chunks; no commit there is needed.
+    fn before_replay(&mut self, scanner: &mut Scanner<'_>, name: &Name, start: u64) -> Result<()> {
+        let mut at = FRAMES_START;
+        while at < start {
+            let Some((header, _)) = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= start) else {
+                let what = "an invalid frame before the replay position";
+                self.found.damage.push(Damage { file: name.clone(), offset: at, what });
+                at = scanner.next_valid(at + FRAME_ALIGN, start)?.map_or(start, |next| next.min(start));
+                continue;
+            };
+            if reader::is_content(header.kind) {
+                self.found.entries.push(FooterEntry::of(&header, at));
+                self.found.content_bytes += header.frame_len();
+            }
+            at += header.frame_len();
         }
         Ok(())
     }

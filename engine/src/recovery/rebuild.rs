@@ -31,8 +31,9 @@ pub(super) struct Rebuild {
 }
 
 impl Rebuild {
-    pub(super) fn new(segments: Arc<Segments>) -> Self {
-        Self { catalog: Catalog::default(), segments, hw: Time(0) }
+    /// Begins with what the tables have.
+    pub(super) const fn new(catalog: Catalog, segments: Arc<Segments>, hw: Time) -> Self {
+        Self { catalog, segments, hw }
     }
 
     pub(super) fn into_parts(self) -> (Catalog, Time) {

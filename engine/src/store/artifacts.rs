@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{ArtifactInfo, ArtifactState, Cursor, Get, ListPage, Store, info::Shown};
 use crate::{
-    catalog::{Catalog, State},
+    catalog::State,
     commit::Request,
     digest::ScopeKind,
     error::{Error, Kind, Result},
@@ -54,7 +54,7 @@ impl Store {
             for (key, id) in &entries {
                 let place = Place { tenant, account, owner };
                 // A page is not a moment: what another owner took meanwhile is not listed here any more.
-                let record = artifact::listed(&*self.published.read(), &account, id)?;
+                let record = artifact::listed(&self.published.read(), &account, id)?;
                 if record.owner == owner {
                     let info = self.info(&scope, &place, record)?;
                     if matches!(info.state, ArtifactState::Owned | ArtifactState::Pending) {
@@ -155,7 +155,7 @@ impl Store {
     /// The scope that a caller means. A conversation that was deleted is one still: what it owned is gone, and not unknown.
     pub(super) fn place(&self, scope: &Scope<'_>) -> Result<Place> {
         let published = self.published.read();
-        let (state, door): (&Catalog, _) = (&published, &self.door);
+        let (state, door): (&dyn State, _) = (&published, &self.door);
         match scope {
             Scope::Account(scope) => {
                 let tenant = door.tenant(state, scope.tenant)?;
@@ -209,7 +209,7 @@ impl Store {
     /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody
     /// who was told so sees it readable again, whatever the clock does.
     pub(super) fn info(&self, scope: &Scope<'_>, place: &Place, artifact: Artifact) -> Result<ArtifactInfo> {
-        let life = artifact::life(&*self.published.read(), place.tenant.name, &artifact, self.now())?;
+        let life = artifact::life(&self.published.read(), place.tenant.name, &artifact, self.now())?;
         if let (Life::Expired, Some(at), Some(writing)) = (life, artifact.expires_at, &self.writing)
             && writing.commit.hw() < at
             && self.health.is_writable()

@@ -3,7 +3,8 @@
 use std::{io, path::Path};
 
 use crate::{
-    catalog::Catalog,
+    catalog::Published,
+    checkpoint::{Checkpointed, Checkpointer},
     clock::{Clock, OsClock},
     commit::Commit,
     disk::{Disk, LockGuard, os::OsDisk},
@@ -17,7 +18,7 @@ use crate::{
     read::Reader,
     recovery::OpenReport,
     segment::Segments,
-    sync::{Arc, RwLock},
+    sync::Arc,
     verify::{self, VerifyOptions, VerifyReport},
 };
 
@@ -61,7 +62,7 @@ pub struct Store {
     superblock: Superblock,
     door: Arc<Door>,
     reader: Reader,
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     segments: Arc<Segments>,
     health: Arc<Health>,
     report: OpenReport,
@@ -76,6 +77,7 @@ pub struct Store {
 struct Writing {
     commit: Arc<Commit>,
     ingest: Ingest,
+    checkpointer: Arc<Checkpointer>,
 }
 
 impl Store {
@@ -100,6 +102,13 @@ impl Store {
         verify::verify(&world.disk, options, progress)
     }
 
+    /// Writes what the log has brought since the last checkpoint as tables, so that the next open replays nothing of it. A store makes
+    /// checkpoints by itself; see [`crate::CheckpointTuning`].
+    pub fn checkpoint(&self) -> Result<Checkpointed> {
+        let writing = self.writing()?;
+        writing.checkpointer.run(&writing.commit)
+    }
+
     /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that takes no
     /// writes any more says so; one that was open for reading has nothing to do.
     pub fn close(self) -> Result<()> {
@@ -118,7 +127,7 @@ impl Store {
     }
 
     fn account(&self, scope: &AccountScope<'_>) -> Result<AccountRef> {
-        self.door.account(&*self.published.read(), scope)
+        self.door.account(&self.published.read(), scope)
     }
 
     /// The later of engine time and wall clock: a clock that was set back revives nothing.

@@ -2,7 +2,7 @@
 
 use super::{ArtifactInfo, Store, artifacts::Place};
 use crate::{
-    catalog::{Catalog, State},
+    catalog::State,
     commit::{Request, Stage},
     entropy,
     error::{Error, Kind, Result},
@@ -180,7 +180,7 @@ impl Store {
     /// A conversation, deleted or not.
     pub fn conversation(&self, scope: &ConversationScope<'_>) -> Result<ConversationInfo> {
         let (_, named) = self.conversation_named(scope)?;
-        let record = conversation::known(&*self.published.read(), &named)?;
+        let record = conversation::known(&self.published.read(), &named)?;
         self.conversation_info(scope, &named.scope, &record)
     }
 
@@ -197,7 +197,7 @@ impl Store {
             Some(conversation) => {
                 let named = ConversationScope { tenant: scope.tenant, account: Some(scope.account), conversation };
                 let (_, named) = self.conversation_named(&named)?;
-                let record = conversation::known(&*self.published.read(), &named)?;
+                let record = conversation::known(&self.published.read(), &named)?;
                 Some((record.opened_lsn, named.scope.scope))
             }
         };
@@ -231,7 +231,7 @@ impl Store {
 
     fn new_run(&self, begin: &BeginRun<'_>) -> Result<NewRun> {
         let entropy = &*self.world.entropy;
-        let tenant = self.door.tenant(&*self.published.read(), begin.scope.tenant)?;
+        let tenant = self.door.tenant(&self.published.read(), begin.scope.tenant)?;
         let id = match begin.again {
             Some(id) => id,
             None => RunId(entropy::random(entropy)?),
@@ -282,7 +282,7 @@ impl Store {
         decide: impl FnOnce(&mut Stage<'_>, &ScopeRef, &RunToken) -> Decided<Run> + Send + 'static,
     ) -> Result<RunInfo> {
         let writing = self.writing()?;
-        let scope = self.door.run(self.door.tenant(&*self.published.read(), tenant)?, token.run);
+        let scope = self.door.run(self.door.tenant(&self.published.read(), tenant)?, token.run);
         let token = *token;
         let record = writing.commit.run(Request::new(len, move |stage| decide(stage, &scope, &token)))?;
         self.run_info(tenant, &AccountRef { tenant: scope.tenant, account: record.account }, &record)
@@ -312,7 +312,7 @@ impl Store {
         find: impl FnOnce(&mut Stage<'_>, &ScopeRef) -> Result<Run> + Send + 'static,
     ) -> Result<bool> {
         let writing = self.writing()?;
-        let tenant = self.door.tenant(&*self.published.read(), tenant)?;
+        let tenant = self.door.tenant(&self.published.read(), tenant)?;
         let (scope, tags) = (self.door.run(tenant, run), self.tags(tenant, tags)?);
         writing.commit.run(Request::new(run::RECORD_LEN_MAX, move |stage| {
             let run = find(stage, &scope)?;
@@ -323,11 +323,11 @@ impl Store {
     /// Finishes a run. With `release_claim`, for one that failed or was cancelled, what it had claimed goes back to it.
     pub fn finish_run(&self, tenant: &str, token: &RunToken, finish: Finish) -> Result<RunInfo> {
         let writing = self.writing()?;
-        let tenant_ref = self.door.tenant(&*self.published.read(), tenant)?;
+        let tenant_ref = self.door.tenant(&self.published.read(), tenant)?;
         let scope = self.door.run(tenant_ref, token.run);
         let token = *token;
         let account = self.leased(&scope, &token)?;
-        let len = |published: &Catalog| {
+        let len = |published: &dyn State| {
             if finish.release_claim { claim::release_len(published, &scope, account) } else { Ok(run::RECORD_LEN_MAX) }
         };
         let record = self.sized(len, move |stage, room| {
@@ -346,7 +346,7 @@ impl Store {
     /// the order of the puts, the first of each name and content. They live as long as the conversation from then on.
     pub fn claim_run(&self, tenant: &str, token: &RunToken, conversation: &str, reply_id: &str) -> Result<ClaimReply> {
         self.writing()?;
-        let tenant_ref = self.door.tenant(&*self.published.read(), tenant)?;
+        let tenant_ref = self.door.tenant(&self.published.read(), tenant)?;
         let run = self.door.run(tenant_ref, token.run);
         let to = self.door.conversation_of(tenant_ref, conversation)?;
         let reply = self.door.reply(&run, reply_id)?;
@@ -382,14 +382,14 @@ impl Store {
     /// The account of a run whose present lease the token proves.
     fn leased(&self, run: &ScopeRef, token: &RunToken) -> Result<ScopeHash> {
         let published_lsn = self.writing()?.commit.published_lsn();
-        Ok(token::current(&*self.published.read(), run, token, published_lsn)?.account)
+        Ok(token::current(&self.published.read(), run, token, published_lsn)?.account)
     }
 
     /// Runs a request whose edits are as long as what it finds. Their length is counted first; what comes in meanwhile fits into some
     /// room more, and if it does not all is counted again with more room.
     fn sized<T: Send + 'static>(
         &self,
-        len: impl Fn(&Catalog) -> Result<usize>,
+        len: impl Fn(&dyn State) -> Result<usize>,
         decide: impl Fn(&mut Stage<'_>, usize) -> Decided<Sized<T>> + Send + Clone + 'static,
     ) -> Result<T> {
         let mut more = 64 << 10;
@@ -449,7 +449,7 @@ impl Store {
 
     fn conversation_named(&self, scope: &ConversationScope<'_>) -> Result<(Tenant, Named)> {
         let published = self.published.read();
-        Ok((self.door.tenant(&*published, scope.tenant)?, self.door.conversation(&*published, scope)?))
+        Ok((self.door.tenant(&published, scope.tenant)?, self.door.conversation(&published, scope)?))
     }
 
     fn conversation_info(

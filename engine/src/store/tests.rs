@@ -16,6 +16,7 @@ use crate::{
     segment,
 };
 
+mod checkpoints;
 mod deep;
 mod full;
 mod hostile;

@@ -8,7 +8,7 @@ use crate::{
     format::{
         frame::{FrameHeader, FrameKind, FrameSalt},
         keyspace::{Keyspace, segment_of_key},
-        manifest::{Lane, SegmentState},
+        manifest::{Lane, ManifestSegment, SegmentState},
         seal::{FooterEntry, Seal, decode_footer},
         superblock,
         value::{ChunkValue, SegmentValue},
@@ -35,6 +35,10 @@ struct Extent<'a> {
 impl Run<'_> {
     pub(super) fn files(&mut self) -> Result<()> {
         self.superblock()?;
+        self.tables()?;
+        for segment in self.older_log().cloned().collect::<Vec<_>>() {
+            self.old_log(&segment)?;
+        }
         self.log()?;
         for (id, value) in self.bulk_segments()? {
             self.bulk(id, &value)?;
@@ -95,6 +99,32 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Log segments that no replay needs any more.
+    fn older_log(&self) -> impl Iterator<Item = &ManifestSegment> {
+        let replayed = |id| self.rebuilt.found.links.iter().any(|link| link.header.id == id);
+        self.rebuilt.manifest.segments.iter().filter(move |s| s.lane == Lane::Log && !replayed(s.id))
+    }
+
+    fn old_log(&mut self, segment: &ManifestSegment) -> Result<()> {
+        let name = segment::name(segment.id);
+        let file = match segment::open(self.disk, segment.id, OpenOptions::READ) {
+            Ok(file) => file,
+            // The open has named it.
+            Err(e) if e.kind() == Kind::Corrupt => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        let header = segment::read_header(&*file, self.rebuilt.superblock.uuid, segment.id)?;
+        for (offset, bad) in &header.damaged {
+            self.problem(&name, *offset, bad.what);
+        }
+        if header.header.is_some_and(|h| h.epoch != segment.epoch) {
+            self.problem(&name, 0, "a segment of another epoch than the manifest names");
+        }
+        let salt = FrameSalt::new(self.rebuilt.superblock.uuid, segment.epoch);
+        let (id, end) = (segment.id, segment.end);
+        self.frames(&Extent { id, name, file: &*file, salt, end, sealed: false, log: false })
     }
 
     fn bulk(&mut self, id: FileId, value: &SegmentValue) -> Result<()> {
@@ -236,7 +266,7 @@ impl Run<'_> {
 
     /// Chunk entries whose frame was not met by the walk.
     fn unseen_chunks(&mut self) -> Result<()> {
-        let count = self.catalog.read().count(Keyspace::Chunk);
+        let count = self.catalog.read().count(Keyspace::Chunk)?;
         if self.confirmed == count {
             return Ok(());
         }

@@ -8,6 +8,7 @@ mod owners;
 pub mod records;
 mod rng;
 mod segments;
+pub mod tables;
 mod workload;
 mod world;
 

@@ -193,6 +193,22 @@ impl Key {
         }
     }
 
+    /// How long it is.
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Tenant(_) | Self::Upload(_) => 16,
+            Self::Account(_) | Self::Conversation(_) | Self::Run(_) | Self::Claim(_) => 20,
+            Self::Artifact(_) => 36,
+            Self::Blob(_) | Self::Chunk(_) => 32,
+            Self::ByOwner(_) => 49,
+            Self::Due(_) | Self::OfAccount(_) => 45,
+            Self::Op(_) | Self::Identity(_) => 40,
+            Self::Fence(_) => 17,
+            Self::Zero(_) => 33,
+            Self::Segment(_) => 8,
+        }
+    }
+
     /// Reads a key of a keyspace that has a format; `base` is where it stands.
     pub fn parse(keyspace: u8, bytes: &[u8], base: u64) -> Result<Self> {
         let mut f = Fields::new("key", bytes, base);

@@ -7,12 +7,15 @@ use holdfast_format_spec::derive::Secret;
 use holdfast_format_spec::frame::{Codec, Kind, Rules};
 use holdfast_format_spec::generate::encode::{self, FrameHead};
 use holdfast_format_spec::generate::{self, Rng};
-use holdfast_format_spec::keyspace::Key;
+use holdfast_format_spec::keyspace::{Entry, Key};
 use holdfast_format_spec::manifest;
 use holdfast_format_spec::recipe::{Page, PageEntry};
 use holdfast_format_spec::seal::{FooterEntry, Seal};
 use holdfast_format_spec::segment::{Header, Lane, Predecessor};
 use holdfast_format_spec::superblock::{LogEnd, Superblock};
+
+#[path = "table_cases.rs"]
+mod table_cases;
 
 /// One vector.
 pub(crate) struct Case {
@@ -89,6 +92,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut cases = Cases::default();
     superblocks(&mut cases);
     manifests(&mut cases);
+    table_cases::tables(&mut cases);
     headers(&mut cases);
     frames(&mut cases);
     frame_headers(&mut cases);
@@ -164,7 +168,7 @@ fn manifests(cases: &mut Cases) {
     };
     wrong("manifest-version", "Version 2.", 8, &[2]);
     wrong("manifest-tenants", "65,537 tenants.", 40, &[1, 0, 1, 0]);
-    wrong("manifest-tables", "A table, which has no format in version 1.", 48, &[1]);
+    wrong("manifest-tables", "A table and no sums.", 48, &[1]);
     wrong("manifest-tenant-order", "The second tenant has the number of the first.", 152, &[1]);
     wrong("manifest-tenant-check", "The check is not that of the key.", 136, &[1]);
     wrong("manifest-segment-state", "State 3.", 208 + 25, &[3]);
@@ -383,7 +387,7 @@ fn values(cases: &mut Cases) {
 }
 
 /// An entry of every keyspace, from generated stores, with a small upload and an artifact that has every field.
-fn one_of_each() -> Vec<holdfast_format_spec::keyspace::Entry> {
+fn one_of_each() -> Vec<Entry> {
     use holdfast_format_spec::keyspace::Entry;
     let mut found = std::collections::BTreeMap::new();
     for seed in 0..200 {

@@ -147,7 +147,14 @@ pub(crate) fn manifest() -> Manifest {
     let first = header(1, Lane::Log);
     let segment = manifest::Segment { id: 1, epoch: first.epoch, lane: Lane::Log, sealed_end: None };
     let tenant = manifest::Tenant { number: 1, key: Secret([4; 32]) };
-    Manifest { uuid: UUID, generation: 1, tenants: vec![tenant], segments: vec![segment] }
+    Manifest {
+        uuid: UUID,
+        generation: 1,
+        tenants: vec![tenant],
+        segments: vec![segment],
+        sums: None,
+        tables: Vec::new(),
+    }
 }
 
 /// The files of a store with these segments, the last one its `log_head` unless `change` says otherwise.

@@ -9,6 +9,7 @@ use holdfast_format_spec::recipe::Page;
 use holdfast_format_spec::seal::{Seal, footer};
 use holdfast_format_spec::segment::{Header, Lane};
 use holdfast_format_spec::superblock::{self, Superblock};
+use holdfast_format_spec::table;
 use holdfast_format_spec::{Error, generate::records};
 use std::fmt::Write;
 
@@ -19,6 +20,7 @@ pub(crate) enum Shape {
     SuperblockCopy(u32),
     Manifest,
     SegmentHeader { copy: u32, id: u64 },
+    Table { uuid: [u8; 16], id: u64 },
     Frame { lane: Lane, uuid: [u8; 16], epoch: [u8; 16], offset: u64, chunk_max: u32 },
 }
 
@@ -29,6 +31,7 @@ impl Shape {
             Self::SuperblockCopy(copy) => format!("superblock-copy {copy}"),
             Self::Manifest => "manifest".to_owned(),
             Self::SegmentHeader { copy, id } => format!("segment-header {copy} {id}"),
+            Self::Table { uuid, id } => format!("table {} {id}", hex(uuid)),
             Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
                 format!("frame {} {} {} {offset} {chunk_max}", lane.name(), hex(uuid), hex(epoch))
             }
@@ -43,6 +46,7 @@ impl Shape {
             ["superblock-copy", copy] => Self::SuperblockCopy(copy.parse().ok()?),
             ["manifest"] => Self::Manifest,
             ["segment-header", copy, id] => Self::SegmentHeader { copy: copy.parse().ok()?, id: id.parse().ok()? },
+            ["table", uuid, id] => Self::Table { uuid: unhex(uuid)?, id: id.parse().ok()? },
             ["frame", lane, uuid, epoch, offset, chunk_max] => Self::Frame {
                 lane: if *lane == "log" { Lane::Log } else { Lane::Bulk },
                 uuid: unhex(uuid)?,
@@ -69,6 +73,7 @@ impl Shape {
             Self::SuperblockCopy(copy) => superblock_lines(&mut out, &Superblock::parse(bytes, *copy)?),
             Self::Manifest => manifest_lines(&mut out, &Manifest::parse(bytes)?),
             Self::SegmentHeader { copy, id } => header_lines(&mut out, &Header::parse(bytes, *copy, *id)?),
+            Self::Table { uuid, id } => table_lines(&mut out, bytes, uuid, *id)?,
             Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
                 let rules = Rules { uuid: *uuid, epoch: *epoch, lane: *lane, chunk_max: *chunk_max };
                 let mut file = vec![0; usize::try_from(*offset).expect("vectors stand near the start of a file")];
@@ -129,6 +134,23 @@ fn superblock_lines(out: &mut Lines, s: &Superblock) {
     s.ledger_places.iter().for_each(|place| done(out.hex("ledger place", place)));
 }
 
+fn table_lines(out: &mut Lines, bytes: &[u8], uuid: &[u8; 16], id: u64) -> Result<(), Error> {
+    let (header, rows) = table::parse(bytes, uuid, id)?;
+    out.add("pages", header.pages).add("first LSN", header.first_lsn).add("last LSN", header.last_lsn);
+    for section in &header.sections {
+        out.add("section", section.keyspace).add("height", section.height).add("entries", section.entries);
+        out.add("data pages", section.data_pages).add("extra pages", section.extra_pages);
+    }
+    for (key, entry) in &rows {
+        out.hex("key", &records::key(key));
+        match entry {
+            None => out.add("value", "deleted"),
+            Some(entry) => out.hex("value digest", &holdfast_format_spec::derive::digest(&records::value(entry))),
+        };
+    }
+    Ok(())
+}
+
 fn manifest_lines(out: &mut Lines, m: &Manifest) {
     out.hex("store uuid", &m.uuid).add("generation", m.generation);
     for tenant in &m.tenants {
@@ -137,6 +159,14 @@ fn manifest_lines(out: &mut Lines, m: &Manifest) {
     for segment in &m.segments {
         out.add("segment", segment.id).hex("epoch", &segment.epoch).add("lane", segment.lane.name());
         out.option("end", segment.sealed_end);
+    }
+    if let Some(sums) = &m.sums {
+        out.add("sums", format!("{sums:?}"));
+    }
+    for table in &m.tables {
+        out.add("table", table.id).add("pages", table.pages).add("mirrored", u8::from(table.mirrored));
+        out.add("first LSN", table.first_lsn).add("last LSN", table.last_lsn);
+        out.hex("first", &records::key(&table.first)).hex("last", &records::key(&table.last));
     }
 }
 

@@ -115,7 +115,7 @@ impl Map {
             Some(FileName::Superblock) => {
                 (0..4).map(|copy| region(What::Superblock, copy * BLOCK..(copy + 1) * BLOCK)).collect()
             }
-            Some(FileName::Manifest(..)) => vec![region(What::Manifest, 0..len)],
+            Some(FileName::Manifest(..) | FileName::Table(..)) => vec![region(What::Manifest, 0..len)],
             Some(FileName::Reserve(_)) => vec![region(What::Spare, 0..len)],
             Some(FileName::Segment(id)) if store.superblock.prepared.contains(&id) => {
                 vec![region(What::Spare, 0..len)]

@@ -48,7 +48,7 @@ pub struct Reference {
 impl Reference {
     /// The store of a seed.
     pub fn of(seed: u64) -> Result<Self, String> {
-        let machine = Machine::new(SimDisk::new(seed), START, Random::of(seed, &[11]).next_u64());
+        let machine = Machine::new(SimDisk::new(seed), START, Random::of(seed, &[11]).next_u64()).without_checkpoints();
         Store::init(&machine.world, &InitOptions { options: SMALL }).map_err(|e| format!("init: {e}"))?;
         let mut maker = Maker { random: Random::of(seed, &[12]), machine, stored: Vec::new() };
         maker.session(&[
@@ -78,7 +78,7 @@ impl Reference {
 
     /// A machine with a disk like this one, that is started later.
     pub fn machine(image: &Image) -> Machine {
-        Machine::new(SimDisk::from_image(image, 1), Time(START.0 + LATER), 17)
+        Machine::new(SimDisk::from_image(image, 1), Time(START.0 + LATER), 17).without_checkpoints()
     }
 
     /// Whether an artifact has expired when that machine is started.

@@ -156,6 +156,10 @@ fn first_look(
     coverage.met(Situation::TornBytes, report.torn_bytes > 0);
     coverage.met(Situation::UploadAborted, report.aborted_uploads > 0);
     coverage.met(Situation::FilesDestroyed, !report.destroyed_files.is_empty());
+    let destroyed = |front: &str| report.destroyed_files.iter().any(|name| name.starts_with(front));
+    coverage.met(Situation::CheckpointCut, destroyed("table-"));
+    coverage.met(Situation::ManifestCut, destroyed("manifest-"));
+    coverage.met(Situation::WithTables, store.stats().is_ok_and(|stats| stats.tables > 0));
     let seen = logical::check(store, promise, depth)?;
     let is = |is: fn(&Deed) -> bool| promise.order[..seen.count].iter().any(|stored: &Arc<Stored>| is(&stored.deed));
     coverage.met(Situation::ConversationDeleted, is(|deed| matches!(deed, Deed::Delete(_))));

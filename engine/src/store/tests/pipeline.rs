@@ -37,7 +37,7 @@ fn budget(store: &Store) -> &Arc<Budget> {
 /// Nothing is held for a stream that is over: no memory, and no upload.
 fn assert_nothing_is_left(store: &Store) {
     assert_eq!(budget(store).left(), INGEST_MEMORY);
-    assert_eq!(store.published.read().count(Keyspace::Upload), 0);
+    assert_eq!(store.published.read().count(Keyspace::Upload).expect("reads"), 0);
 }
 
 fn assert_reads(store: &Store, id: ArtifactId, bytes: &[u8]) {

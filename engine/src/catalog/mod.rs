@@ -1,10 +1,9 @@
 //! What is where and whose: entries (keyspace, key) -> value.
 //!
 //! Everything above asks through [`State`] and changes through edits; it cannot tell whether an entry stands in memory or in a
-//! table. Here all entries stand in memory, rebuilt from the log at open: O(log n) a look-up, and memory that grows with the
-//! number of entries.
+//! table. A look-up costs O(log n) in memory, then a filter a run of tables, and one page.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::ops::Bound;
 
 use crate::{
     digest::ScopeKind,
@@ -18,15 +17,31 @@ use crate::{
         fence::{Fence, fence_key},
         frame::FrameKind,
         keyspace::{AccountRef, Keyspace, ScopeRef, blob_key, chunk_key, key_holds, upload_key},
-        run::Run,
+        run,
         upload::Upload,
         value::{AccountValue, BlobValue, ChunkValue, OpValue, SegmentValue, TenantValue},
     },
     ids::{ArtifactId, BlobKey, ChunkId, ScopeHash, UploadId},
+    sync::Arc,
+    table::Entry,
 };
 
-/// An entry: key and value.
-pub type Entry = (Vec<u8>, Vec<u8>);
+mod memtable;
+mod published;
+mod scan;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use memtable::Memtable;
+pub use published::{Published, View};
+pub use scan::Merge;
+pub use tables::{Run, RunCursor, Tables};
+
+use scan::Slice;
+
+/// A key that is there, and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// Entries as a reader or a rule sees them.
 pub trait State {
@@ -34,7 +49,7 @@ pub trait State {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Up to `limit` entries whose keys begin with `prefix`, behind `after` if it is given, in the order of keys.
-    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>>;
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>>;
 
     /// A chunk or page.
     fn chunk(&self, id: ChunkId) -> Result<Option<ChunkValue>> {
@@ -67,8 +82,8 @@ pub trait State {
     }
 
     /// A run.
-    fn run(&self, scope: &ScopeRef) -> Result<Option<Run>> {
-        decode(self.get(Keyspace::Run, &scope.key())?, Run::decode)
+    fn run(&self, scope: &ScopeRef) -> Result<Option<run::Run>> {
+        decode(self.get(Keyspace::Run, &scope.key())?, run::Run::decode)
     }
 
     /// The claim of a run.
@@ -108,6 +123,8 @@ pub struct Usage {
     pub artifacts: u64,
     /// Sum of their sizes.
     pub logical_bytes: u64,
+    /// Blobs.
+    pub blobs: u64,
     /// Chunks with references, without pages.
     pub chunks: u64,
     /// Their raw bytes.
@@ -116,10 +133,20 @@ pub struct Usage {
     pub live_bytes: u64,
 }
 
+/// True for keyspaces that the sums are about.
+const fn is_counted(keyspace: Keyspace) -> bool {
+    matches!(keyspace, Keyspace::Artifact | Keyspace::Blob | Keyspace::Chunk)
+}
+
 impl Usage {
     /// An artifact of this size.
     fn artifact(size: u64) -> Self {
         Self { artifacts: 1, logical_bytes: size, ..Self::default() }
+    }
+
+    /// A blob.
+    fn blob() -> Self {
+        Self { blobs: 1, ..Self::default() }
     }
 
     /// A chunk or page; nothing while nobody has it.
@@ -137,65 +164,86 @@ impl Usage {
     }
 
     const fn add(&mut self, other: Self) {
-        self.artifacts += other.artifacts;
+        self.artifacts = self.artifacts.saturating_add(other.artifacts);
         self.logical_bytes = self.logical_bytes.saturating_add(other.logical_bytes);
-        self.chunks += other.chunks;
-        self.unique_bytes += other.unique_bytes;
-        self.live_bytes += other.live_bytes;
+        self.blobs = self.blobs.saturating_add(other.blobs);
+        self.chunks = self.chunks.saturating_add(other.chunks);
+        self.unique_bytes = self.unique_bytes.saturating_add(other.unique_bytes);
+        self.live_bytes = self.live_bytes.saturating_add(other.live_bytes);
     }
 
+    /// Sums that come from a manifest may be less than what goes.
     const fn remove(&mut self, other: Self) {
-        self.artifacts -= other.artifacts;
+        self.artifacts = self.artifacts.saturating_sub(other.artifacts);
         self.logical_bytes = self.logical_bytes.saturating_sub(other.logical_bytes);
-        self.chunks -= other.chunks;
-        self.unique_bytes -= other.unique_bytes;
-        self.live_bytes -= other.live_bytes;
+        self.blobs = self.blobs.saturating_sub(other.blobs);
+        self.chunks = self.chunks.saturating_sub(other.chunks);
+        self.unique_bytes = self.unique_bytes.saturating_sub(other.unique_bytes);
+        self.live_bytes = self.live_bytes.saturating_sub(other.live_bytes);
     }
 }
 
-type Space = BTreeMap<Box<[u8]>, Box<[u8]>>;
-
-/// The catalog.
+/// The catalog: the edits since the last checkpoint, those that a checkpoint is writing, and the tables. Memory is that of two
+/// memtables.
 #[derive(Default)]
 pub struct Catalog {
-    spaces: BTreeMap<Keyspace, Space>,
+    active: Memtable,
+    flushing: Option<Arc<Memtable>>,
+    tables: Arc<Tables>,
     usage: Usage,
 }
 
 impl State for Catalog {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.spaces.get(&keyspace).and_then(|space| space.get(key)).map(|value| value.to_vec()))
+        match self.in_memory(keyspace, key) {
+            Some(found) => Ok(found.map(<[u8]>::to_vec)),
+            None => Ok(self.tables.get(keyspace, key)?.flatten()),
+        }
     }
 
-    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>> {
-        let Some(space) = self.spaces.get(&keyspace) else { return Ok(Vec::new()) };
-        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
-        let entries = space.range::<[u8], _>((start, Bound::Unbounded));
-        let within = entries.take_while(|(key, _)| key.starts_with(prefix));
-        Ok(within.take(limit).map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>> {
+        scan::scan(&|after, most| self.slice(keyspace, prefix, after, most), keyspace, prefix, after, limit)
     }
 }
 
 impl Catalog {
-    /// Applies an edit that is durable.
-    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        self.take(edit.clone())
+    /// Tables with what they add up to, before anything was replayed.
+    pub fn new(tables: Tables, usage: Usage) -> Self {
+        Self { tables: Arc::new(tables), usage, ..Self::default() }
     }
 
-    /// The same, with the edit's own bytes.
-    pub fn take(&mut self, edit: Edit) -> Result<()> {
+    fn in_memory(&self, keyspace: Keyspace, key: &[u8]) -> Option<Option<&[u8]>> {
+        let flushing = || self.flushing.as_ref().and_then(|flushing| flushing.get(keyspace, key));
+        self.active.get(keyspace, key).or_else(flushing)
+    }
+
+    /// Applies an edit that is durable.
+    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
+        self.take_over(edit.clone(), None)
+    }
+
+    /// The same, with the edit's own bytes, where it may be known what the tables have of the key.
+    fn take_over(&mut self, edit: Edit, known: Option<Option<&[u8]>>) -> Result<()> {
         let Edit { keyspace, key, value } = edit;
         if !key_holds(keyspace, &key) {
             return Err(Error::new(Kind::Corrupt, "an edit whose key its keyspace cannot have"));
         }
         let comes = value.as_deref().map_or(Ok(Usage::default()), |value| weigh(keyspace, &key, value))?;
-        let space = self.spaces.entry(keyspace).or_default();
-        let old = match value {
-            Some(value) => space.insert(key.into(), value.into()),
-            None => space.remove(key.as_slice()),
-        };
-        self.usage.add(comes);
-        old.map_or(Ok(()), |old| old_weight(keyspace, &old).map(|goes| self.usage.remove(goes)))
+        if is_counted(keyspace) {
+            let goes = match (self.in_memory(keyspace, &key), known) {
+                (Some(found), _) | (None, Some(found)) => found.map(|old| old_weight(keyspace, old)),
+                // Damage is met, and named, by whoever needs the value; the sums alone do not stop a commit.
+                (None, None) => {
+                    let old = self.tables.get(keyspace, &key).ok().flatten().flatten();
+                    old.map(|old| old_weight(keyspace, &old))
+                }
+            };
+            self.usage.add(comes);
+            self.usage.remove(goes.transpose()?.unwrap_or_default());
+        }
+        let forget = self.flushing.is_none() && self.tables.is_empty();
+        self.active.set(keyspace, key, value, forget);
+        Ok(())
     }
 
     /// The sums.
@@ -204,8 +252,34 @@ impl Catalog {
     }
 
     /// Entries of a keyspace.
-    pub fn count(&self, keyspace: Keyspace) -> u64 {
-        self.spaces.get(&keyspace).map_or(0, |space| space.len() as u64)
+    #[cfg(test)]
+    pub fn count(&self, keyspace: Keyspace) -> usize {
+        self.scan(keyspace, &[], None, usize::MAX).expect("readable").len()
+    }
+
+    /// Up to `most` entries of memory with a prefix, behind `after`; of a key that both memtables have, the newer.
+    fn slice(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, most: usize) -> Slice {
+        let start = after.map_or(Bound::Included(prefix), Bound::Excluded);
+        let own = |(key, value): (&[u8], Option<&[u8]>)| (key.to_vec(), value.map(<[u8]>::to_vec));
+        let take = |memtable: &Memtable| -> Vec<Entry> {
+            let within = memtable.range(keyspace, start).take_while(|(key, _)| key.starts_with(prefix));
+            within.take(most).map(own).collect()
+        };
+        let mut entries = take(&self.active);
+        let mut complete = entries.len() < most;
+        if let Some(flushing) = &self.flushing {
+            let older = take(flushing);
+            complete &= older.len() < most;
+            // Stable: the newer one of two stands first.
+            entries.extend(older);
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            entries.dedup_by(|later, first| later.0 == first.0);
+            // Behind the end of the shorter of two that go on nothing is known.
+            if !complete {
+                entries.truncate(most);
+            }
+        }
+        Slice { entries, complete, tables: Arc::clone(&self.tables) }
     }
 }
 
@@ -216,7 +290,7 @@ fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
         Keyspace::Tenant => TenantValue::decode(value).map(|_| nothing),
         Keyspace::Account => AccountValue::decode(value).map(|_| nothing),
         Keyspace::Conversation => Conversation::decode(value).map(|_| nothing),
-        Keyspace::Run => Run::decode(value).map(|_| nothing),
+        Keyspace::Run => run::Run::decode(value).map(|_| nothing),
         Keyspace::Claim => Claim::decode(value).map(|_| nothing),
         Keyspace::Fence => Fence::decode(value).map(|_| nothing),
         Keyspace::Upload => Upload::decode(value).map(|_| nothing),
@@ -225,7 +299,7 @@ fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
             Ok(_) => Err(Bad::damaged("an artifact under another key than its own")),
             Err(bad) => Err(bad),
         },
-        Keyspace::Blob => BlobValue::decode(value).map(|_| nothing),
+        Keyspace::Blob => BlobValue::decode(value).map(|_| Usage::blob()),
         Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
         Keyspace::Op => OpValue::decode(value).map(|_| nothing),
         Keyspace::Segment => SegmentValue::decode(value).map(|_| nothing),
@@ -242,6 +316,7 @@ fn weigh(keyspace: Keyspace, key: &[u8], value: &[u8]) -> Result<Usage> {
 fn old_weight(keyspace: Keyspace, value: &[u8]) -> Result<Usage> {
     match keyspace {
         Keyspace::Artifact => Artifact::decode(value).map(|artifact| Usage::artifact(artifact.size)),
+        Keyspace::Blob => Ok(Usage::blob()),
         Keyspace::Chunk => ChunkValue::decode(value).map(|chunk| Usage::chunk(&chunk)),
         _ => Ok(Usage::default()),
     }
