@@ -60,7 +60,7 @@ fn engine(bytes: &[u8], uuid: [u8; 16]) -> Option<Rows> {
         first_lsn: lsn(40),
         last_lsn: lsn(48),
         first: (Keyspace::Tenant, vec![0; 16]),
-        last: (Keyspace::Segment, vec![0xff; 8]),
+        last: (Keyspace::Claim, vec![0xff; 20]),
     };
     let ground = Ground::new(Arc::new(sim), StoreUuid(uuid), 1 << 20);
     let table = Arc::new(Table::new(Arc::new(ground), meta));
