@@ -136,6 +136,18 @@ impl Checkpointer {
         self.step(&mut state, commit)
     }
 
+    /// Leaves no file behind that no manifest names: a merge that is under way ends here, and there are no readers any more.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        if !self.ground.health.is_writable() {
+            return;
+        }
+        if let Some(job) = state.merge.take() {
+            self.take_back(&Made { tables: job.ids(), generation: None });
+        }
+        self.destroy_obsolete(&mut state);
+    }
+
     fn load(&self, commit: &Commit) -> Load {
         Load { memtable: self.ground.published.memtable_bytes(), log: commit.log_bytes() }
     }

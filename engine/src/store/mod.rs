@@ -113,7 +113,10 @@ impl Store {
     /// writes any more says so; one that was open for reading has nothing to do.
     pub fn close(self) -> Result<()> {
         match &self.writing {
-            Some(writing) => writing.commit.with_log(crate::log::Log::close),
+            Some(writing) => {
+                writing.checkpointer.close();
+                writing.commit.with_log(crate::log::Log::close)
+            }
             None => Ok(()),
         }
     }
