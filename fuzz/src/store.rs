@@ -69,7 +69,7 @@ fn world(disk: &SimDisk) -> World {
 }
 
 fn open(disk: &SimDisk, mode: OpenMode) -> Option<Store> {
-    Store::open(world(disk), &OpenOptions { tuning: TUNING, ..OpenOptions::new(mode, "fuzz") }).ok()
+    Store::open(world(disk), &OpenOptions { tuning: TUNING, ingest_memory: 0, ..OpenOptions::new(mode, "fuzz") }).ok()
 }
 
 /// What was acknowledged must be there.
