@@ -39,11 +39,13 @@ pub enum Canary {
     DestroyedEarly = 16,
     /// Replay begins behind commits that no table has.
     ReplayTooNew = 17,
+    /// A sync of a table that failed is made again, and believed.
+    TableSyncRetried = 18,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -61,6 +63,7 @@ impl Canary {
         Self::SuperblockEarly,
         Self::DestroyedEarly,
         Self::ReplayTooNew,
+        Self::TableSyncRetried,
     ];
 }
 

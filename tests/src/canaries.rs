@@ -35,8 +35,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let watch = Stopwatch::start();
         canary::choose(Some(bug));
         // A failed sync is no crash.
-        let (images, caught) =
-            if bug == Canary::PoisonIgnored { faults::until_violation() } else { until_violation(arguments) };
+        let (images, caught) = if matches!(bug, Canary::PoisonIgnored | Canary::TableSyncRetried) {
+            faults::until_violation()
+        } else {
+            until_violation(arguments)
+        };
         canary::choose(None);
         let seconds = watch.elapsed().as_secs();
         // A bug that shows without a crash needs no campaign, so that it proves nothing about one.

@@ -9,7 +9,7 @@
 use crate::{
     canary::{self, Canary},
     catalog::{Memtable, Published, Tables, Usage},
-    commit::{Commit, Upkeep},
+    commit::Commit,
     disk::Disk,
     error::{Error, Kind, Result},
     format::{
@@ -24,11 +24,14 @@ use crate::{
     manifest,
     segment::writer,
     superblock::Root,
-    sync::{Arc, Mutex},
+    sync::{Arc, AtomicU64, Mutex, Ordering},
     table::{self, Builder, Entry, Table},
 };
 
+mod keeper;
 mod merge;
+
+pub use keeper::Keeper;
 
 use merge::Job;
 
@@ -48,10 +51,6 @@ impl Default for Tuning {
         Self { memtable_bytes: MEMTABLE_BYTES, log_bytes: CHECKPOINT_LOG_BYTES, table_pages: usize::MAX }
     }
 }
-
-/// Steps of a merge while a memtable fills: each writes a table, of about half the size of a memtable, so that merging keeps up where
-/// every byte is written again seven times.
-const MERGE_STEPS: u64 = 16;
 
 /// What checkpoints stand on.
 pub struct Ground {
@@ -81,6 +80,8 @@ pub struct Checkpointer {
     ground: Ground,
     tuning: Tuning,
     state: Mutex<State>,
+    /// How many checkpoints were tried.
+    tries: AtomicU64,
 }
 
 struct State {
@@ -123,7 +124,7 @@ impl Checkpointer {
     /// Goes on from the manifest that the superblock names.
     pub fn new(ground: Ground, manifest: Manifest, tuning: Tuning) -> Self {
         let state = State { manifest, frozen: None, obsolete: Vec::new(), merge: None, merge_at: 0, failed: None };
-        Self { ground, tuning, state: Mutex::new(state) }
+        Self { ground, tuning, state: Mutex::new(state), tries: AtomicU64::new(0) }
     }
 
     /// Makes a checkpoint of everything that is published now.
@@ -152,14 +153,10 @@ impl Checkpointer {
         Load { memtable: self.ground.published.memtable_bytes(), log: commit.log_bytes() }
     }
 
-    const fn is_due(&self, load: Load, least: Load) -> bool {
-        let (memtable, log) = (self.tuning.memtable_bytes, self.tuning.log_bytes);
-        load.memtable >= memtable && load.memtable >= least.memtable || load.log >= log && load.log >= least.log
-    }
-
     /// One checkpoint, and what its failure asks for.
     fn step(&self, state: &mut State, commit: &Commit) -> Result<Checkpointed> {
         let done = self.checkpoint(state, commit);
+        self.tries.fetch_add(1, Ordering::AcqRel);
         state.failed = done.as_ref().err().map(|error| {
             let load = self.load(commit);
             let Tuning { memtable_bytes, log_bytes, .. } = self.tuning;
@@ -364,12 +361,13 @@ impl Checkpointer {
         Ok(metas)
     }
 
-    /// Removes what a failed checkpoint left; what stays is destroyed by the next open.
+    /// Destroys what a failed checkpoint left; what stays is destroyed by the next open. None of it is ever written or synced again: a
+    /// sync that succeeds behind one that failed says nothing of the bytes before.
     fn take_back(&self, made: &Made) {
         let disk = &*self.ground.disk;
         let names = made.tables.iter().flat_map(|id| table::names(*id));
         for name in names.chain(made.generation.into_iter().flat_map(manifest::names)) {
-            let _ = disk.unlink(&name);
+            let _ = writer::destroy(disk, &name);
         }
     }
 
@@ -391,62 +389,9 @@ impl Checkpointer {
         let _ = writer::sync_dir(disk);
     }
 
-    /// The work of merging is spread over the time that a memtable takes to fill. What fails is begun again later.
-    fn merge_if_due(&self, state: &mut State, load: Load) {
-        if load.memtable >= state.merge_at && state.failed.is_none() {
-            state.merge_at = load.memtable + self.tuning.memtable_bytes / MERGE_STEPS;
-            if self.merge_step(state).is_err() {
-                state.merge_at = load.memtable + self.tuning.memtable_bytes / 4;
-            }
-        }
-    }
-
     fn destroy_manifest(&self, generation: u64) {
         for name in manifest::names(generation) {
             let _ = writer::destroy(&*self.ground.disk, &name);
-        }
-    }
-}
-
-/// Makes a checkpoint when one is due.
-pub struct Keeper(pub Arc<Checkpointer>);
-
-impl Upkeep for Keeper {
-    fn admits(&self, _: &Commit) -> Result<()> {
-        let Keeper(checkpointer) = self;
-        if checkpointer.ground.published.memtable_bytes() < checkpointer.tuning.memtable_bytes.saturating_mul(4) {
-            return Ok(());
-        }
-        match checkpointer.state.lock().failed.as_ref() {
-            Some((error, _)) => Err(error.again()),
-            None => Ok(()),
-        }
-    }
-
-    fn after(&self, commit: &Commit) {
-        let Keeper(checkpointer) = self;
-        let load = checkpointer.load(commit);
-        if !checkpointer.ground.health.is_writable() {
-            return;
-        }
-        if !checkpointer.is_due(load, Load::default()) {
-            // Whoever comes by first; nobody waits for a merge.
-            if let Some(mut state) = checkpointer.state.try_lock() {
-                checkpointer.merge_if_due(&mut state, load);
-            }
-            return;
-        }
-        // Somebody else is at it. Whoever commits faster than tables are written waits for it, so that memory stays bounded.
-        let state = if load.memtable < checkpointer.tuning.memtable_bytes.saturating_mul(2) {
-            checkpointer.state.try_lock()
-        } else {
-            Some(checkpointer.state.lock())
-        };
-        let Some(mut state) = state else { return };
-        let least = state.failed.as_ref().map_or_else(Load::default, |(_, load)| *load);
-        if checkpointer.is_due(checkpointer.load(commit), least) {
-            // The request that came by has its answer; what failed is kept for those that ask, and tried again.
-            let _ = checkpointer.step(&mut state, commit);
         }
     }
 }

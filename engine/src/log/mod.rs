@@ -3,6 +3,7 @@
 //! It does not know what edits mean.
 
 pub mod append;
+mod chain;
 pub mod group;
 pub mod prepared;
 pub mod replay;

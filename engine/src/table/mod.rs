@@ -43,16 +43,10 @@ pub fn parse_name(name: &Name) -> Option<FileId> {
     (id >= 1 && id.to_string() == digits).then_some(FileId(id))
 }
 
-/// Writes a table and its mirror and syncs both; the caller syncs the directory. What a failure leaves is removed as far as may be: the
-/// id is burnt.
+/// Writes a table and its mirror and syncs both; the caller syncs the directory, and destroys what a failure leaves: its id is burnt.
 pub fn write(disk: &dyn Disk, id: FileId, built: &Built) -> Result<ManifestTable> {
-    for (copy, name) in names(id).into_iter().enumerate() {
-        if let Err(error) = write_copy(disk, &name, &built.bytes, copy == 1) {
-            for name in names(id) {
-                let _ = disk.unlink(&name);
-            }
-            return Err(error);
-        }
+    for (copy, name) in names(id).iter().enumerate() {
+        write_copy(disk, name, &built.bytes, copy == 1)?;
     }
     Ok(built.manifest(id))
 }
@@ -65,5 +59,9 @@ fn write_copy(disk: &dyn Disk, name: &Name, bytes: &[u8], mirror: bool) -> Resul
     if sings(Canary::TableNotSynced) || (mirror && sings(Canary::MirrorNotSynced)) {
         return Ok(());
     }
-    disk::retry(|| file.sync(SyncKind::All)).map_err(io)
+    let mut synced = disk::retry(|| file.sync(SyncKind::All));
+    if sings(Canary::TableSyncRetried) && synced.is_err() {
+        synced = file.sync(SyncKind::All);
+    }
+    synced.map_err(io)
 }

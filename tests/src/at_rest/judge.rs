@@ -15,7 +15,7 @@ use holdfast_format_spec::store::{self as independent, Unreadable};
 use super::{
     damage::{Damage, Reach},
     hit::Hit,
-    map::{Map, Place, What},
+    map::{Map, Place},
     reference::Reference,
 };
 use crate::{
@@ -66,6 +66,9 @@ impl Judge<'_> {
     pub fn judge(&self, damage: &Damage, image: &Image) -> Result<Seen, String> {
         let hit = Hit::of(self.map, image, damage.reach(), damage.differences(&self.reference.image, image));
         let mut seen = Seen::default();
+        if hit.loses_page() && hit.reach != Reach::Roots {
+            return self.lost_page(&hit, image, seen).map_err(|what| format!("a page without a copy: {what}"));
+        }
         let readings = self.read_only(&hit, image, &mut seen).map_err(|what| format!("open for reading: {what}"))?;
         if !self.looks_at_all && self.has_representative(damage) {
             return Ok(seen);
@@ -152,10 +155,7 @@ impl Judge<'_> {
     /// A store may refuse to open only when its roots are gone, and says which file.
     fn may_stay_closed(&self, hit: &Hit<'_>, error: &Error) -> Result<(), String> {
         let manifests = hit.regions.keys().filter(|name| name.as_str().starts_with("manifest-")).count();
-        let log = self.map.regions.iter().filter(|(_, regions)| {
-            regions.iter().any(|region| region.what == What::Frame(holdfast_format_spec::frame::Kind::Commit))
-        });
-        let no_log = log.clone().all(|(name, _)| hit.beheads(self.map, name));
+        let no_log = self.map.log.iter().all(|name| hit.beheads(self.map, name));
         if hit.reach != Reach::Roots && hit.superblocks() >= 2 && manifests < 2 && !no_log {
             return Err(format!("does not open: {error}"));
         }
@@ -163,6 +163,51 @@ impl Judge<'_> {
             (Kind::Corrupt, file @ Some(_)) if hit.is_of(file.as_deref()) => Ok(()),
             _ => Err(format!("{}: {error}", error.kind().as_str())),
         }
+    }
+
+    /// A page of a table that has no good copy takes records with it: whoever asks for one is told `CORRUPT`, and never that it is not
+    /// there; the page is named, and no file goes.
+    fn lost_page(&self, hit: &Hit<'_>, image: &Image, mut seen: Seen) -> Result<Seen, String> {
+        let machine = Reference::machine(image);
+        let store = machine.open_for(OpenMode::Read).map_err(|e| format!("open for reading: {e}"))?;
+        for stored in &self.reference.stored {
+            if let Err(error) = store.stat(scope(stored), stored.id)
+                && !matches!(error.kind(), Kind::Corrupt | Kind::Gone)
+            {
+                return Err(format!("{}: stat: {}: {error}", stored.name, error.kind().as_str()));
+            }
+            let reading = read(&store, stored)?;
+            let wanted = if Reference::has_expired(stored) { Reading::Expired } else { Reading::Whole };
+            match reading {
+                Reading::Corrupt => seen.corrupt += 1,
+                reading if reading == wanted => {}
+                reading => return Err(format!("{} is {reading:?}", stored.name)),
+            }
+        }
+        drop(store);
+        let options = VerifyOptions { deep: true, refs: true, memory: 0 };
+        match Store::verify(&machine.world, &options, &mut |_, _| {}) {
+            Ok(report) => {
+                let is_named = |name: &&Name| report.problems.iter().any(|p| p.file.as_deref() == Some(name.as_str()));
+                if !hit.regions.keys().all(|name| is_named(&name)) {
+                    return Err(format!("verify: {:?}", report.problems.iter().map(say).collect::<Vec<_>>()));
+                }
+            }
+            Err(error) if error.kind() == Kind::Corrupt && hit.is_of(error.place().file.as_deref()) => {}
+            Err(error) => return Err(format!("verify: {error}")),
+        }
+        independent(hit, image)?;
+        match machine.open() {
+            Ok(store) if store.report().destroyed_files.is_empty() => {
+                seen.read_only = store.report().read_only.is_some();
+                store.close().map_err(|e| format!("close: {e}"))?;
+            }
+            Ok(store) => return Err(format!("destroyed {:?}", store.report().destroyed_files)),
+            Err(error) if error.kind() == Kind::Corrupt => seen.closed = true,
+            Err(error) => return Err(format!("open for writing: {error}")),
+        }
+        self.same_files(image, &machine.sim.image())?;
+        Ok(seen)
     }
 
     fn is_known(&self, id: ArtifactId) -> bool {
@@ -314,6 +359,8 @@ fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
     let mut sink = Sink { bytes: &mut bytes };
     let is_recorded = match store.stat(scope(stored), stored.id) {
         Ok(_) => true,
+        // Its record stood in a page that is lost.
+        Err(error) if error.kind() == Kind::Corrupt && is_of_table(&error) => true,
         // Where commits are lost nobody can say that there was none.
         Err(error) => match (error.kind(), store.report().lost.is_empty()) {
             (Kind::NotFound, true) => false,
@@ -333,6 +380,10 @@ fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
             kind => Err(format!("{}: {}: {error}", stored.name, kind.as_str())),
         },
     }
+}
+
+fn is_of_table(error: &Error) -> bool {
+    error.place().file.as_ref().is_some_and(|file| file.starts_with("table-"))
 }
 
 struct Sink<'a> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast::{
-    AccountScope, Destination, Put, Store,
+    AccountScope, CheckpointTuning, Destination, Put, Store,
     chunker::ChunkParams,
     disk::sim::{Image, SimDisk},
     format::{artifact::Origin, superblock::Options},
@@ -28,6 +28,9 @@ const SMALL: Options = Options {
     log_segment_max: 2 * OPTIONS.log_segment_first,
     ..OPTIONS
 };
+/// Checkpoints are made when a step says so, of tables that are several.
+const CHECKPOINTS: CheckpointTuning =
+    CheckpointTuning { memtable_bytes: u64::MAX, log_bytes: u64::MAX, table_pages: 12 };
 /// Milliseconds between the start and what the clock shows when the store is opened again.
 const LATER: u64 = 3_600_000;
 
@@ -48,7 +51,8 @@ pub struct Reference {
 impl Reference {
     /// The store of a seed.
     pub fn of(seed: u64) -> Result<Self, String> {
-        let machine = Machine::new(SimDisk::new(seed), START, Random::of(seed, &[11]).next_u64()).without_checkpoints();
+        let machine = Machine::new(SimDisk::new(seed), START, Random::of(seed, &[11]).next_u64());
+        let machine = Machine { checkpoints: CHECKPOINTS, ..machine };
         Store::init(&machine.world, &InitOptions { options: SMALL }).map_err(|e| format!("init: {e}"))?;
         let mut maker = Maker { random: Random::of(seed, &[12]), machine, stored: Vec::new() };
         maker.session(&[
@@ -62,11 +66,13 @@ impl Reference {
             Step::Long(12 << 10),
             Step::Fails(24 << 10),
             Step::Op(700),
+            Step::Checkpoint,
         ])?;
         maker.session(&[Step::Small(2500), Step::Again(7), Step::Small(60)])?;
         let (earlier, stored_earlier) = (maker.machine.sim.image(), maker.stored.len());
         maker.session(&[
             Step::Small(2000),
+            Step::Checkpoint,
             Step::Text(14 << 10),
             Step::Long(7000),
             Step::Again(4),
@@ -101,6 +107,8 @@ enum Step {
     Fails(usize),
     /// With the caller's name for the operation.
     Op(usize),
+    /// All that the log has is written as tables.
+    Checkpoint,
 }
 
 struct Maker {
@@ -149,6 +157,7 @@ impl Maker {
                 fails_at = Some(len - 1);
                 self.random_bytes(len)
             }
+            Step::Checkpoint => return store.checkpoint().map(drop).map_err(|e| format!("checkpoint: {e}")),
             Step::Op(len) => {
                 op_id = Some("op-1");
                 self.random_bytes(len)

@@ -31,7 +31,7 @@ pub const TUNING: Tuning = Tuning { small_stream_max: 4 << 10, progress_bytes: 1
 
 /// A checkpoint every few puts, of tables of a few pages.
 pub const CHECKPOINTS: CheckpointTuning =
-    CheckpointTuning { memtable_bytes: 2 << 10, log_bytes: 24 << 10, table_pages: 4 };
+    CheckpointTuning { memtable_bytes: 4 << 10, log_bytes: 24 << 10, table_pages: 4 };
 
 /// A machine that is up.
 #[derive(Clone)]

@@ -1,17 +1,17 @@
-//! Checkpoints and merges under an open store: what they keep, what they leave behind, and what failing ones do.
+//! Checkpoints and merges under an open store: what they keep and what they leave behind.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::{checkpoint::Tuning, disk, manifest, table};
 
-const TINY: Tuning = Tuning { memtable_bytes: 4 << 10, log_bytes: 1 << 20, table_pages: 5 };
+pub(super) const TINY: Tuning = Tuning { memtable_bytes: 4 << 10, log_bytes: 1 << 20, table_pages: 5 };
 
-fn open_tiny(disk: &SimDisk) -> Store {
+pub(super) fn open_tiny(disk: &SimDisk) -> Store {
     open_with(disk, TINY)
 }
 
-fn open_with(disk: &SimDisk, checkpoints: Tuning) -> Store {
+pub(super) fn open_with(disk: &SimDisk, checkpoints: Tuning) -> Store {
     let options = OpenOptions { checkpoints, ..OpenOptions::new(OpenMode::Write, "test") };
     Store::open(world(disk), &options).expect("opens")
 }
@@ -23,7 +23,7 @@ fn remove(store: &Store, number: u64) {
 }
 
 /// Every file is one that superblock, manifest or log name.
-fn nothing_is_left_over(disk: &SimDisk, store: &Store) {
+pub(super) fn nothing_is_left_over(disk: &SimDisk, store: &Store) {
     let root = crate::superblock::read(disk).expect("reads").expect("a superblock").superblock;
     let named: Vec<_> = store.published.read().tables().metas().iter().flat_map(|t| table::names(t.id)).collect();
     for name in disk.list().expect("lists").names {
@@ -133,35 +133,6 @@ fn who_entered_tables_before_they_were_merged_reads_on_and_then_they_go() {
 }
 
 #[test]
-fn a_checkpoint_without_room_fails_alone_and_is_made_once_there_is_room() {
-    let disk = new_store();
-    let store = open_with(&disk, Tuning::default());
-    (0..20).try_for_each(|number| commit(&store, number)).expect("commits");
-    disk.set_capacity(disk.allocated() + 4096);
-    assert_eq!(store.checkpoint().expect_err("no room").kind(), Kind::NoSpace);
-    (20..30).try_for_each(|number| commit(&store, number)).expect("the log goes on");
-    assert_eq!(numbers(&store).len(), 30);
-    disk.set_capacity(u64::MAX);
-    store.checkpoint().expect("there is room");
-    nothing_is_left_over(&disk, &store);
-    drop(store);
-    assert_eq!(numbers(&open(&disk).expect("opens")).len(), 30);
-}
-
-#[test]
-fn memory_stays_bounded_where_no_checkpoint_can_be_made() {
-    let disk = new_store();
-    let store = open_tiny(&disk);
-    disk.set_capacity(disk.allocated());
-    let refused = (0..1000).find_map(|number| commit(&store, number).err()).expect("is refused");
-    assert_eq!(refused.kind(), Kind::NoSpace);
-    assert!(store.published.read().memory_bytes() < 8 * TINY.memtable_bytes);
-    disk.set_capacity(u64::MAX);
-    store.checkpoint().expect("there is room");
-    commit(&store, 5000).expect("goes on");
-}
-
-#[test]
 fn every_damaged_byte_of_a_table_a_mirror_or_a_manifest_changes_no_answer_and_is_named() {
     let disk = new_store();
     let store = open(&disk).expect("opens");
@@ -212,4 +183,51 @@ fn a_table_that_lost_both_copies_is_named_and_the_store_takes_no_writes() {
     assert_eq!(error.kind(), Kind::Corrupt);
     drop(store);
     assert_eq!(disk.image().names().cloned().collect::<Vec<_>>(), before, "nothing is destroyed");
+}
+
+#[test]
+fn behind_a_lost_log_the_tables_are_read_and_no_older_commit_is_made_again() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    for number in 0..200 {
+        commit(&store, number).expect("commits");
+    }
+    remove(&store, 5);
+    store.checkpoint().expect("makes one");
+    commit(&store, 200).expect("commits");
+    let newest = store.writing.as_ref().expect("open for writing").commit.with_log(|log| log.tail().id);
+    store.close().expect("closes");
+    let (mut beheaded, name) = (disk.image(), segment::name(newest));
+    beheaded.write(&name, 0, &[0xff; 8192]);
+    disk.unlink(&name).expect("is there");
+    for image in [disk.image(), beheaded] {
+        let store = open(&SimDisk::from_image(&image, 1)).expect("opens all the same");
+        assert!(store.report().read_only.is_some(), "{:?}", store.report());
+        let named = store.report().lost.iter().any(|loss| loss.file.as_deref() == Some(name.as_str()));
+        assert!(named, "{:?}", store.report());
+        let wanted: Vec<u64> = (0..200).filter(|number| *number != 5).collect();
+        assert_eq!(sorted(numbers(&store)), wanted, "the newest is lost with the log, and nothing comes back");
+    }
+}
+
+#[test]
+fn every_damaged_bit_of_a_commit_that_no_replay_needs_is_named() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    (0..200).try_for_each(|number| commit(&store, number)).expect("commits");
+    store.checkpoint().expect("makes one");
+    store.close().expect("closes");
+    let image = disk.image();
+    let newest = crate::superblock::read(&disk).expect("reads").expect("a superblock").superblock.log_head.0;
+    for name in [segment::name(FileId(1)), segment::name(newest)] {
+        for offset in (8192..9000).step_by(7) {
+            let mut image = image.clone();
+            assert!(image.flip(&name, offset * 8 + offset % 8));
+            let damaged = SimDisk::from_image(&image, 1);
+            let report = Store::verify(&world(&damaged), &VerifyOptions::default(), &mut |_, _| {}).expect("verifies");
+            let named = report.problems.iter().any(|p| p.file.as_deref() == Some(name.as_str()));
+            assert!(named, "{name} at {offset}: {:?}", report.problems);
+            assert_eq!(numbers(&read_only(&damaged).expect("opens")).len(), 200);
+        }
+    }
 }
