@@ -107,7 +107,7 @@ pub fn recover(
     }
     match checks.after {
         After::Drop | After::Full => drop(store),
-        After::Repeat => repeat::check(&machine, store, &recorder.promise())?,
+        After::Repeat => repeat::check(&machine, store, image, &recorder.promise())?,
         After::Fill => fill(store, &recorder, seed)?,
         After::Use => use_it(&machine, store, &recorder, count, seed, coverage)?,
     }
