@@ -30,7 +30,9 @@ const BLOCK_LEN: usize = 2 << 20;
 const BLOCKS_FEW: usize = 3;
 const BLOCKS_MAX: usize = 8;
 /// Buffers on their way to the disk.
-const WRITES_MAX: usize = 6;
+const WRITES_MAX: usize = 3;
+/// Buffers of one write. The others are filled meanwhile.
+const RUN_MAX: usize = 2;
 /// Jobs on their way; most of them are the writes.
 const JOBS_MAX: usize = WRITES_MAX + 4;
 /// Compressor, comparison and bookkeeping.
@@ -177,13 +179,16 @@ impl Jobs for Sender {
 
     fn write(&mut self, file: &Arc<BulkFile>, buffer: &mut AlignedBuffer, at: u64) -> Result<()> {
         let empty = match self.empty.try_recv() {
-            Ok(empty) => empty,
+            Ok(empty) => Some(empty),
             Err(_) if self.made < WRITES_MAX => {
                 self.made += 1;
-                AlignedBuffer::with_capacity(self.buffer_len)
+                None
             }
-            Err(_) => self.empty.recv().map_err(is_gone)?,
+            Err(_) => Some(self.empty.recv().map_err(is_gone)?),
         };
+        // A writer begins with a buffer of its own, which is shorter.
+        let empty = empty.filter(|empty| empty.capacity() >= self.buffer_len);
+        let empty = empty.unwrap_or_else(|| AlignedBuffer::on_large_pages(self.buffer_len));
         let full = std::mem::replace(buffer, empty);
         self.ask(Job::Write(Arc::clone(file), full, at))
     }
@@ -306,13 +311,18 @@ fn store<J: Jobs>(
 
 /// Does the jobs to the last one, also when something stopped the stream: a writer that is put back must have no hole.
 fn write(output: &mut Output<'_>, jobs: &mpsc::Receiver<Job>, give_empty: &mpsc::Sender<AlignedBuffer>, stop: &Stop) {
-    for job in jobs {
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
         let done = match job {
-            Job::Write(file, mut bytes, at) => {
-                let written = output.write(&file, &bytes, at);
-                bytes.clear();
-                // Nobody takes it any more once the stream is packed.
-                let _ = give_empty.send(bytes);
+            Job::Write(file, bytes, at) => {
+                let run;
+                (run, next) = run_of(&file, bytes, at, jobs);
+                let written = output.write_run(&file, &run, at);
+                for mut buffer in run {
+                    buffer.clear();
+                    // Nobody takes it any more once the stream is packed.
+                    let _ = give_empty.send(buffer);
+                }
                 written
             }
             job => output.run(job),
@@ -321,4 +331,27 @@ fn write(output: &mut Output<'_>, jobs: &mpsc::Receiver<Job>, give_empty: &mpsc:
             stop.set(error);
         }
     }
+}
+
+/// A buffer, with those that wait behind it and go on where it ends: where writes are slower than the other stages, fewer and longer ones
+/// are faster. Gives the job behind them too, if it was taken.
+fn run_of(
+    file: &Arc<BulkFile>,
+    first: AlignedBuffer,
+    at: u64,
+    jobs: &mpsc::Receiver<Job>,
+) -> (Vec<AlignedBuffer>, Option<Job>) {
+    let mut end = at + first.len() as u64;
+    let mut run = vec![first];
+    while run.len() < RUN_MAX {
+        match jobs.try_recv() {
+            Ok(Job::Write(other, bytes, at)) if Arc::ptr_eq(&other, file) && at == end => {
+                end += bytes.len() as u64;
+                run.push(bytes);
+            }
+            Ok(other) => return (run, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (run, None)
 }
