@@ -167,7 +167,8 @@ impl AlignedBuffer {
 
     /// The bytes in use.
     pub const fn as_slice(&self) -> &[u8] {
-        // SAFETY: `start` points to `capacity` initialised bytes that this buffer owns, and `len <= capacity`.
+        // SAFETY: `start` points to `capacity` initialised bytes that this buffer owns, and `len <= capacity`. Without a capacity it
+        // points nowhere, which is where no bytes may be.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -185,6 +186,9 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
+        if self.capacity == 0 {
+            return;
+        }
         if self.is_map {
             // SAFETY: `capacity` bytes from `start` on are what `map` kept of its map, and nobody else has them. It cannot fail for a
             // whole map; if it did the memory would stay taken.
@@ -195,6 +199,13 @@ impl Drop for AlignedBuffer {
         // SAFETY: the bytes came from `alloc_zeroed` with this layout: capacity is a multiple of the alignment, so that
         // rounding it again changes nothing.
         unsafe { dealloc(self.start.as_ptr(), layout) }
+    }
+}
+
+impl Default for AlignedBuffer {
+    /// A buffer that holds nothing and has no memory.
+    fn default() -> Self {
+        Self { start: NonNull::dangling(), len: 0, capacity: 0, is_map: false }
     }
 }
 
@@ -238,6 +249,14 @@ mod tests {
             let buffer = AlignedBuffer::on_large_pages(capacity);
             assert!(!buffer.is_map && buffer.capacity() >= capacity.max(1));
         }
+    }
+
+    #[test]
+    fn a_buffer_without_memory_holds_nothing() {
+        let mut buffer = AlignedBuffer::default();
+        assert_eq!((buffer.as_slice().len(), buffer.room(), buffer.extend_from_slice(&[1])), (0, 0, 0));
+        buffer.resize(0);
+        assert!(buffer.as_mut_slice().is_empty());
     }
 
     #[test]

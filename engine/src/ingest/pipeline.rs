@@ -1,4 +1,5 @@
-//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256), one stores (ids, deduplication,
+//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256, two streams
+//! at a time), one stores (ids, deduplication,
 //! compression, frames), one writes, syncs and commits.
 //!
 //! They do what [`Ingest::put_long`] does on one thread, by the same code and in the same order of jobs. No stage knows what the others
@@ -10,6 +11,7 @@ use super::{
     Ingest,
     intake::{Intake, Whole},
     long::Stream,
+    naming::{Feed, PATIENCE},
     output::{Job, Jobs, Output},
     packer::Packer,
     source::Cutter,
@@ -29,6 +31,7 @@ const BLOCK_LEN: usize = 2 << 20;
 /// Blocks that a stream has at any time, and blocks that it has while its grant for more lasts.
 const BLOCKS_FEW: usize = 3;
 const BLOCKS_MAX: usize = 8;
+const _: () = assert!(PATIENCE <= BLOCKS_FEW);
 /// Buffers on their way to the disk.
 const WRITES_MAX: usize = 3;
 /// Buffers of one write. The others are filled meanwhile.
@@ -60,7 +63,7 @@ impl Memory {
 }
 
 /// Bytes of a stream, cut.
-struct Block {
+pub(super) struct Block {
     bytes: Vec<u8>,
     chunks: Vec<Range<usize>>,
     grant: Option<Grant>,
@@ -74,6 +77,15 @@ impl Block {
             (Some(first), Some(last)) => &self.bytes[first.start..last.end],
             _ => &[],
         }
+    }
+}
+
+/// A block as it is named.
+pub(super) struct Unnamed(Arc<Block>);
+
+impl AsRef<[u8]> for Unnamed {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
     }
 }
 
@@ -214,7 +226,7 @@ pub(super) fn take_all<'a>(
     let (stop, has_ended) = (Stop::default(), AtomicBool::new(false));
     let (to_writer, jobs) = mpsc::sync_channel(JOBS_MAX);
     let (give_empty, empty) = mpsc::channel();
-    let (to_namer, named) = mpsc::sync_channel(BLOCKS_MAX);
+    let (to_namer, named) = ingest.naming.begin();
     let (to_storer, stored) = mpsc::sync_channel(BLOCKS_MAX);
     let (maker, writer, committed) = (output.lease.maker(), output.lease.writer(), output.counter());
     let sender = Sender { jobs: to_writer, empty, made: 0, buffer_len: memory.buffer_len, committed };
@@ -222,7 +234,7 @@ pub(super) fn take_all<'a>(
     let (whole, sha256) = thread::scope(|scope| {
         let (stop, has_ended) = (&stop, &has_ended);
         let writing = start(scope, "ingest-write", move || write(output, &jobs, &give_empty, stop))?;
-        let naming = start(scope, "ingest-sha256", move || name(&named))?;
+        let naming = start(scope, "ingest-sha256", move || named.run())?;
         let storing = start(scope, "ingest-store", move || store(stream, &stored, stop, has_ended))?;
         feed(memory, cutter, &Feeds { to_namer, to_storer }, stop, has_ended);
         let (sha256, whole) = (join(naming), join(storing));
@@ -251,13 +263,13 @@ fn join<T>(stage: thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// The stages that take blocks.
-struct Feeds {
-    to_namer: mpsc::SyncSender<Arc<Block>>,
+struct Feeds<'a> {
+    to_namer: Feed<'a, Unnamed>,
     to_storer: mpsc::SyncSender<Arc<Block>>,
 }
 
 /// Reads and cuts until the source ends or a stage does.
-fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds, stop: &Stop, has_ended: &AtomicBool) {
+fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds<'_>, stop: &Stop, has_ended: &AtomicBool) {
     let (budget, block_len) = (Arc::clone(&memory.budget), memory.block_len);
     let home = Arc::new(Blocks { budget, block_len, state: Mutex::default(), returned: Condvar::new() });
     loop {
@@ -272,20 +284,13 @@ fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds, stop: &Stop, ha
         let Spare { bytes, grant } = home.take();
         let (bytes, chunks) = cutter.cut_block(bytes);
         let block = Arc::new(Block { bytes, chunks, grant, home: Arc::clone(&home) });
-        if feeds.to_namer.send(Arc::clone(&block)).is_err() || feeds.to_storer.send(block).is_err() {
+        feeds.to_namer.take(Unnamed(Arc::clone(&block)));
+        if feeds.to_storer.send(block).is_err() {
             return;
         }
     }
     // Not set when the source panics: then the other stages see their feed end all the same.
     has_ended.store(true, Ordering::Release);
-}
-
-fn name(blocks: &mpsc::Receiver<Arc<Block>>) -> Sha256Stream {
-    let mut sha256 = Sha256Stream::default();
-    for block in blocks {
-        sha256.update(block.bytes());
-    }
-    sha256
 }
 
 /// `None`: something stopped the stream.

@@ -44,7 +44,18 @@ impl<'a> Cutter<'a> {
         // One byte more than hinted shows that the hint holds without growing the buffer.
         let hinted = hint.and_then(|hint| usize::try_from(hint).ok()).map(|hint| hint.saturating_add(1));
         let buffer = vec![0; hinted.unwrap_or(FIRST_LEN).clamp(1, len_max)];
-        Self { source, params, buffer, start: 0, end: 0, ended: false, first: true, looked: 0, block: Vec::new(), len_max }
+        Self {
+            source,
+            params,
+            buffer,
+            start: 0,
+            end: 0,
+            ended: false,
+            first: true,
+            looked: 0,
+            block: Vec::new(),
+            len_max,
+        }
     }
 
     /// True if the whole stream has at most this many bytes. They are then in memory.

@@ -203,8 +203,7 @@ impl BulkWriter {
         };
         let salt = FrameSalt::new(uuid, epoch);
         let file = Arc::new(BulkFile { id, epoch, file, name, salt, committed: AtomicU64::new(0), health });
-        let buffer = AlignedBuffer::with_capacity(0);
-        let mut writer = Self { file, capacity, buffer, flushed: 0, entries: Vec::new() };
+        let mut writer = Self { file, capacity, buffer: AlignedBuffer::default(), flushed: 0, entries: Vec::new() };
         let made = writer.push(&header.encode(), &mut AtOnce).and_then(|()| writer.write_buffer(&mut AtOnce));
         let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.file.health.fail(e)));
         if let Err(error) = made {
@@ -235,7 +234,7 @@ impl BulkWriter {
     /// Gives its buffer's memory back until the next frame comes.
     pub fn rest(&mut self) {
         if self.buffer.is_empty() {
-            self.buffer = AlignedBuffer::with_capacity(0);
+            self.buffer = AlignedBuffer::default();
         }
     }
 
