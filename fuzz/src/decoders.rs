@@ -8,7 +8,7 @@ use holdfast::{
         commit::Commit,
         frame::{FrameHeader, FrameSalt},
         keyspace::{Keyspace, ListPlace, segment_of_key},
-        manifest::Manifest,
+        manifest::{Lane, Manifest},
         page::Page,
         seal::{Seal, decode_footer, encode_footers},
         segment_header::{SegmentHeader, uuid_of},
@@ -33,7 +33,7 @@ pub fn run(structure: Structure, data: &[u8]) {
         Structure::SegmentHeader => segment_header(&bytes, copy_of(mode) & 1),
         Structure::Frame => frame(&bytes),
         Structure::Commit => same(Commit::decode(&bytes).map(|c| c.encode()), &bytes),
-        Structure::Seal => same(Seal::decode(&bytes, BASE - 64).map(|s| s.encode().to_vec()), &bytes),
+        Structure::Seal => same(Seal::decode(&bytes, lane_of(mode), BASE - 64).map(|s| s.encode().to_vec()), &bytes),
         Structure::Footer => footer(&bytes),
         Structure::Page => same(Page::decode(&bytes).map(|p| p.encode()), &bytes),
         Structure::Value => value(mode, &bytes),
@@ -41,6 +41,11 @@ pub fn run(structure: Structure, data: &[u8]) {
         Structure::Upload => same(Upload::decode(&bytes).map(|u| u.encode()), &bytes),
         Structure::Zstd => zstd(&bytes),
     }
+}
+
+/// A seal is read for the lane of its segment.
+fn lane_of(mode: u8) -> Lane {
+    if copy_of(mode) & 1 == 0 { Lane::Log } else { Lane::Bulk }
 }
 
 /// What was accepted encodes to what it came from.

@@ -69,7 +69,7 @@ fn world(disk: &SimDisk) -> World {
 }
 
 fn open(disk: &SimDisk, mode: OpenMode) -> Option<Store> {
-    Store::open(world(disk), &OpenOptions { mode, holder: "fuzz".to_owned(), tuning: TUNING }).ok()
+    Store::open(world(disk), &OpenOptions { tuning: TUNING, ingest_memory: 0, ..OpenOptions::new(mode, "fuzz") }).ok()
 }
 
 /// What was acknowledged must be there.

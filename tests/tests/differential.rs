@@ -1,6 +1,9 @@
 //! The decoders of the engine and of the independent parser on the structures of generated stores, and on neighbours of them.
 
-use holdfast::format::seal::Seal;
+use holdfast::{
+    format::{keyspace::AccountRef, seal::Seal, value::AccountValue},
+    ids::{Lsn, ScopeHash, TenantNumber, Time},
+};
 use holdfast_tests::{
     campaign::{guarded, keep_panics_quiet},
     differential::{
@@ -63,6 +66,12 @@ fn what_fuzzing_found_stays_found() {
     resumable[2] = 1;
     resumable[6] = 1;
     differential::run(&resumable);
+    // An account that no LSN created, under a key of an account; the mode says of which keyspace the entry is.
+    let account = AccountValue { created_lsn: Lsn::NONE, created_at: Time(6), text: "a".to_owned() };
+    let key = AccountRef { tenant: TenantNumber(1), account: ScopeHash([7; 16]) }.key();
+    for mode in 0..=u8::MAX {
+        one(Structure::Value, &[&[mode][..], &key, &account.encode()].concat());
+    }
     // A seal of the log with the LSNs of a bulk one.
     let seal = Seal { end: BASE + 128, footer: 8192, synced_upto: 8192, ..Seal::default() };
     one(Structure::Seal, &[&[0][..], &seal.encode()].concat());

@@ -16,7 +16,7 @@ use crate::{
 pub enum Class {
     /// `read_at`, `map`.
     Read,
-    /// `write_at`, `set_len`, `punch`, `zero`.
+    /// `write_at`, `set_len`, `punch`, `zero`, `allocate`.
     Write,
     /// `sync`, `sync_dir`.
     Sync,
@@ -27,7 +27,7 @@ pub enum Class {
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The call fails with this number and does nothing, but for `zero`, which has done its first half.
+    /// The call fails with this number and does nothing, but for `zero` and `allocate`, which have done their first half.
     Errno(i32),
     /// A read or write does half of what it was asked.
     ShortHalf,
@@ -290,6 +290,23 @@ impl FaultFile {
     }
 }
 
+impl FaultFile {
+    /// A call that is many writes: one that fails has done its first half, so that a caller does not take it for "nothing was done".
+    fn in_halves(
+        &self,
+        name: &'static str,
+        offset: u64,
+        len: u64,
+        call: impl Fn(u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(Fault::Errno(errno)) = self.disk.enter(self.call(Class::Write, name, offset, len)) {
+            call(len / 2 / BLOCK * BLOCK)?;
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        call(len)
+    }
+}
+
 impl File for FaultFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         match self.part(self.call(Class::Read, "read_at", offset, bytes.len() as u64), bytes.len())? {
@@ -322,12 +339,11 @@ impl File for FaultFile {
     }
 
     fn zero(&self, offset: u64, len: u64) -> io::Result<()> {
-        if let Some(Fault::Errno(errno)) = self.disk.enter(self.call(Class::Write, "zero", offset, len)) {
-            // Zeroing is many writes; a caller must not take a failure for "nothing was done".
-            self.inner.zero(offset, len / 2 / BLOCK * BLOCK)?;
-            return Err(io::Error::from_raw_os_error(errno));
-        }
-        self.inner.zero(offset, len)
+        self.in_halves("zero", offset, len, |len| self.inner.zero(offset, len))
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.in_halves("allocate", offset, len, |len| self.inner.allocate(offset, len))
     }
 
     fn sync(&self, kind: SyncKind) -> io::Result<()> {

@@ -154,6 +154,9 @@ pub trait File: Send + Sync {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
     /// Overwrites a range with zeros, allocating it, and extends the file to its end. If it fails, a part may be done.
     fn zero(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Sets blocks aside for a range, which then reads as zeros, and extends the file to its end; nothing is written where the
+    /// filesystem can do without. If it fails, a part may be done.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()>;
     /// Makes writes durable.
     fn sync(&self, kind: SyncKind) -> io::Result<()>;
     /// A read-only map, or a copy where maps are not to be had. The range must lie within the file, which must not be written

@@ -315,6 +315,17 @@ impl File for OsFile {
         Ok(())
     }
 
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        match fallocate(&self.fd, FallocateFlags::ZERO_RANGE, offset, len) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.zero(offset, len),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn sync(&self, kind: SyncKind) -> io::Result<()> {
         match kind {
             SyncKind::Data => Ok(fdatasync(&self.fd)?),

@@ -67,6 +67,7 @@ conformance! {
     growing_shows_zeros_and_shrinking_forgets
     punching_gives_blocks_back_and_keeps_the_length
     zeroing_allocates_and_extends
+    blocks_set_aside_read_as_zeros_and_extend
     a_rename_replaces_and_an_open_file_outlives_its_name
     a_map_shows_the_range_and_never_more_than_the_file
     direct_writes_are_aligned_and_direct_reads_need_not_be
@@ -158,6 +159,17 @@ fn zeroing_allocates_and_extends(disk: &dyn Disk) {
     assert!(file.allocated().expect("space") >= 3 << 20);
     file.zero(1 << 30, 0).expect("nothing to do");
     assert_eq!(file.len().expect("length"), (3 << 20) + 5);
+}
+
+fn blocks_set_aside_read_as_zeros_and_extend(disk: &dyn Disk) {
+    let file = create(disk, "a", &[7; 10]);
+    file.allocate(0, 4096).expect("set aside");
+    file.allocate(4096, 3 << 20).expect("set aside");
+    file.sync(SyncKind::All).expect("synced");
+    assert_eq!(content(disk, "a"), vec![0; (3 << 20) + 4096]);
+    assert!(file.allocated().expect("space") >= 3 << 20);
+    file.allocate(1 << 30, 0).expect("nothing to do");
+    assert_eq!(file.len().expect("length"), (3 << 20) + 4096);
 }
 
 fn a_rename_replaces_and_an_open_file_outlives_its_name(disk: &dyn Disk) {

@@ -70,7 +70,7 @@ impl AccountValue {
         let mut c = Cursor::new(bytes, "account value");
         let (created_lsn, created_at) = (Lsn(c.u64()?), Time(c.u64()?));
         let len = usize::from(c.u16()?);
-        if !(1..=SCOPE_ID_LEN_MAX).contains(&len) {
+        if created_lsn == Lsn::NONE || !(1..=SCOPE_ID_LEN_MAX).contains(&len) {
             return Err(Bad::damaged("account value"));
         }
         let text = c.text(len)?;

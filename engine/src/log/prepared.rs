@@ -70,7 +70,7 @@ impl Spare {
             }
         }
         for id in superblock.reserves {
-            if spare.stock.lock().open_reserve(id)? {
+            if spare.stock.lock().open_reserve(id, superblock.clean.is_some())? {
                 spare.reserve_ids.push(id);
             }
         }
@@ -193,7 +193,7 @@ impl Spare {
             let goal = Goal { len: if none { len } else { 0 }, used: 1, room: 1 };
             if !self.stock.lock().advance(goal)? {
                 self.collect();
-                return Ok(());
+                return self.stock.lock().sync_reserves();
             }
         }
     }

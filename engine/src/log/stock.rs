@@ -13,7 +13,7 @@ use crate::{
     sync::Arc,
 };
 
-/// Steps in which zeros are written. Shorter ones cost more calls a byte, longer ones whoever steps.
+/// Steps in which zeros are written, or had from the filesystem. Shorter ones cost more calls a byte, longer ones whoever steps.
 const ZERO_STEP: u64 = 128 << 10;
 /// Steps in which the reserve gives blocks back.
 const SHRINK_STEP: u64 = 1 << 20;
@@ -108,14 +108,84 @@ fn grow(file: &dyn File, name: &Name, from: u64, to: u64) -> Result<()> {
     if file.align() > 1 { Ok(()) } else { writer::sync(file, name) }
 }
 
+/// Blocks that are kept back.
+struct Reserve {
+    id: FileId,
+    file: Box<dyn File>,
+    name: Name,
+    /// So far from its start it is known to read as zeros: a length may have outlived a crash that its zeros did not.
+    zeros: u64,
+    synced: bool,
+}
+
+impl Reserve {
+    fn new(id: FileId, file: Box<dyn File>) -> Self {
+        Self { id, file, name: segment::reserve_name(id), zeros: 0, synced: false }
+    }
+
+    fn len(&self) -> Result<u64> {
+        disk::retry(|| self.file.len()).map_err(|e| Error::io(e, &self.name, "read a length"))
+    }
+
+    /// One step of blocks and zeros up to `target`, or the sync behind the last of them; false if nothing is missing.
+    fn advance(&mut self, disk: &dyn Disk, target: u64) -> Result<bool> {
+        let len = self.len()?;
+        let target = target.max(len.next_multiple_of(BLOCK));
+        if self.zeros >= target {
+            return self.sync();
+        }
+        if len < target {
+            room_for(disk, target - len)?;
+        }
+        let from = self.zeros / BLOCK * BLOCK;
+        let to = target.min(from + ZERO_STEP);
+        self.synced = false;
+        let taken = disk::retry(|| self.file.allocate(from, to - from));
+        if let Err(error) = taken.map_err(|e| Error::io(e, &self.name, "set blocks aside")) {
+            // What was taken of the step is given back: a reserve that fills the disk would be the first to starve it.
+            let _ = self.file.set_len(len);
+            return Err(error);
+        }
+        self.zeros = to;
+        if self.file.align() == 1 {
+            writer::sync(&*self.file, &self.name)?;
+        }
+        Ok(true)
+    }
+
+    /// False if nothing was to be synced.
+    fn sync(&mut self) -> Result<bool> {
+        if self.synced {
+            return Ok(false);
+        }
+        writer::sync(&*self.file, &self.name)?;
+        self.synced = true;
+        Ok(true)
+    }
+
+    /// Gives a step of blocks back; false if there are none.
+    fn shrink(&mut self) -> Result<bool> {
+        let len = self.len()?;
+        if len == 0 {
+            return Ok(false);
+        }
+        let left = len.saturating_sub(SHRINK_STEP);
+        let io = |e| Error::io(e, &self.name, "shrink the reserve");
+        disk::retry(|| self.file.set_len(left)).map_err(io)?;
+        disk::retry(|| self.file.sync(SyncKind::All)).map_err(io)?;
+        self.zeros = self.zeros.min(left);
+        Ok(true)
+    }
+}
+
 /// What is being made, and the reserve.
 pub(super) struct Stock {
     disk: Arc<dyn Disk>,
     root: Arc<Root>,
     making: Option<Making>,
-    reserves: Vec<(FileId, Box<dyn File>)>,
+    reserves: Vec<Reserve>,
     reserve_target: u64,
-    /// The first reserve is as long as it should be.
+    /// The reserves are as they should be.
     reserve_is_full: bool,
 }
 
@@ -147,19 +217,24 @@ impl Stock {
         self.making.take_if(|making| making.id == id);
     }
 
-    /// Opens a reserve of the superblock; false if it is missing.
-    pub(super) fn open_reserve(&mut self, id: FileId) -> Result<bool> {
+    /// Opens a reserve of the superblock; false if it is missing. One of a store that was closed holds zeros.
+    pub(super) fn open_reserve(&mut self, id: FileId, closed: bool) -> Result<bool> {
         let name = segment::reserve_name(id);
-        match disk::retry(|| self.disk.open(&name, OPENED)) {
-            Ok(file) => self.reserves.push((id, file)),
+        let mut reserve = match disk::retry(|| self.disk.open(&name, OPENED)) {
+            Ok(file) => Reserve::new(id, file),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(e) => return Err(Error::io(e, &name, "open a spare file")),
+        };
+        if closed {
+            (reserve.zeros, reserve.synced) = (reserve.len()?, true);
         }
+        self.reserve_is_full &= closed;
+        self.reserves.push(reserve);
         Ok(true)
     }
 
     pub(super) fn reserves(&self) -> impl Iterator<Item = FileId> {
-        self.reserves.iter().map(|(id, _)| *id)
+        self.reserves.iter().map(|reserve| reserve.id)
     }
 
     pub(super) const fn lacks_reserve(&self) -> bool {
@@ -248,14 +323,9 @@ impl Stock {
 
     /// Gives a step of the reserve back to the disk; false when there is none left.
     pub(super) fn shrink_reserve(&mut self) -> Result<bool> {
-        for (id, file) in &self.reserves {
-            let name = segment::reserve_name(*id);
-            let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-            if len > 0 {
+        for reserve in &mut self.reserves {
+            if reserve.shrink()? {
                 self.reserve_is_full = false;
-                let io = |e| Error::io(e, &name, "shrink the reserve");
-                disk::retry(|| file.set_len(len.saturating_sub(SHRINK_STEP))).map_err(io)?;
-                disk::retry(|| file.sync(SyncKind::All)).map_err(io)?;
                 return Ok(true);
             }
         }
@@ -267,28 +337,24 @@ impl Stock {
         if self.reserve_is_full {
             return Ok(false);
         }
-        let Some((id, file)) = self.reserves.first() else { return self.begin_reserve() };
-        let name = segment::reserve_name(*id);
-        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-        if len >= self.reserve_target {
-            self.reserve_is_full = true;
-            return Ok(false);
+        if self.reserves.is_empty() {
+            return self.begin_reserve();
         }
-        if room_for(&*self.disk, self.reserve_target - len).is_err() {
-            return Ok(false);
-        }
-        let from = len / BLOCK * BLOCK;
-        let to = self.reserve_target.min(from + ZERO_STEP);
-        let grown = grow(&**file, &name, from, to);
-        let is_last = to == self.reserve_target;
-        match grown.and_then(|()| if is_last { writer::sync(&**file, &name) } else { Ok(()) }) {
-            Err(e) if e.kind() == Kind::NoSpace => {
-                // What was written of the step is given back: a reserve that fills the disk would be the first to starve it.
-                let _ = file.set_len(len);
-                Ok(false)
+        let mut target = self.reserve_target;
+        for reserve in &mut self.reserves {
+            match reserve.advance(&*self.disk, std::mem::take(&mut target)) {
+                Ok(false) => {}
+                Err(e) if e.kind() == Kind::NoSpace => return Ok(false),
+                stepped => return stepped,
             }
-            result => result.map(|()| true),
         }
+        self.reserve_is_full = true;
+        Ok(false)
+    }
+
+    /// Syncs what was taken of the reserves, be it all or not.
+    pub(super) fn sync_reserves(&mut self) -> Result<()> {
+        self.reserves.iter_mut().try_for_each(|reserve| reserve.sync().map(drop))
     }
 
     fn begin_reserve(&mut self) -> Result<bool> {
@@ -301,7 +367,7 @@ impl Stock {
                 Err(e) => return Err(e),
             };
         writer::sync_dir(&*self.disk)?;
-        self.reserves.push((id, file));
+        self.reserves.push(Reserve::new(id, file));
         debug_assert!(self.reserves.len() <= RESERVES_MAX);
         Ok(true)
     }

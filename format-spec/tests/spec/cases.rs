@@ -345,6 +345,7 @@ fn values(cases: &mut Cases) {
     };
     wrong(1, "tenant-status", "Status 2.", true, 4, &[2]);
     wrong(1, "tenant-number", "Number 0.", true, 0, &[0; 4]);
+    wrong(2, "account-lsn", "Created by LSN 0.", true, 0, &[0; 8]);
     wrong(2, "account-text", "A text of 129 bytes.", true, 16, &[129, 0]);
     wrong(5, "upload-flags", "A reserved flag.", true, 4, &[4]);
     wrong(5, "upload-levels", "42 levels.", true, 66, &[42]);

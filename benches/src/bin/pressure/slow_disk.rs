@@ -125,6 +125,10 @@ impl File for SlowFile {
         self.inner.zero(offset, len)
     }
 
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.inner.allocate(offset, len)
+    }
+
     fn sync(&self, kind: SyncKind) -> io::Result<()> {
         self.inner.sync(kind)
     }

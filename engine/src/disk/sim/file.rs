@@ -99,6 +99,11 @@ impl File for SimFile {
         if fits < len { os_error(errno::ENOSPC) } else { Ok(()) }
     }
 
+    /// The same as zeros that are written: until a sync both may be lost in each way.
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.zero(offset, len)
+    }
+
     fn sync(&self, kind: SyncKind) -> io::Result<()> {
         let mut state = self.state.lock();
         if let Some(fault) = state.sync_fault.take() {

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    disk::fault::{Class, Fault, FaultDisk, Plan},
+    disk::{
+        self,
+        fault::{Class, Fault, FaultDisk, Plan},
+    },
     format::{keyspace::upload_key, upload::Upload},
     ids::UploadId,
 };
@@ -217,7 +220,7 @@ fn a_commit_does_not_fill_the_disk_to_learn_that_it_is_full() {
     for number in 1001..1005 {
         commit(&store, number).expect("commits");
     }
-    let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, crate::disk::sim::Op::Create { .. })).count();
+    let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, disk::sim::Op::Create { .. })).count();
     assert_eq!(made, 0);
     disk.set_capacity(u64::MAX);
     let writing = store.writing.as_ref().expect("open for writing");
@@ -286,7 +289,7 @@ fn a_long_put_stops_writing_when_the_latch_falls() {
     let store = Store::open(world, &OpenOptions::new(OpenMode::Write, "test")).expect("opens");
     let mut source = Source { store: &store, fault: &fault, left: 6_000_000 };
     assert_eq!(store.put(&put("long"), &mut source).expect_err("poisoned").kind(), Kind::Poisoned);
-    let changes = |call: &crate::disk::fault::Call| matches!(call.class, Class::Write | Class::Sync);
+    let changes = |call: &disk::fault::Call| matches!(call.class, Class::Write | Class::Sync);
     let later: Vec<_> = fault.trace().into_iter().filter(changes).collect();
     assert!(later.is_empty(), "{later:?}");
 }
@@ -410,4 +413,22 @@ fn a_segment_made_for_a_large_group_is_found_also_where_the_seal_before_it_rots(
         assert!(!store.report().problems.is_empty(), "write {write}");
     }
     assert!(acknowledged > 0, "a write behind the answer was reached");
+}
+
+/// A filesystem may let a length outlive a crash that the bytes did not, and show what an unlinked file held there.
+#[test]
+fn what_a_crash_left_in_the_reserve_is_zeros_again_once_the_store_is_closed() {
+    let disk = new_store();
+    drop(open(&disk).expect("opens"));
+    let image = disk.image();
+    let name = image.names().find(|n| n.as_str().starts_with("reserve-")).expect("a reserve").clone();
+    let file = disk.open(&name, disk::OpenOptions::WRITE).expect("opens");
+    let len = file.len().expect("length");
+    for offset in [0, len / 2, len - 1] {
+        disk::write_all(&*file, b"s", offset).expect("written");
+    }
+    // As the next open finds it where no sync of the new bytes came between.
+    open(&disk).expect("opens").close().expect("closes");
+    verify_clean(&disk);
+    assert_eq!(file.len().expect("length"), len);
 }
