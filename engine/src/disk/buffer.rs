@@ -66,6 +66,17 @@ impl AlignedBuffer {
         Self::map(capacity).unwrap_or_else(|| Self::with_capacity(capacity))
     }
 
+    /// A buffer of `len` zeros, on large pages if the system has some to give: one fault for 2 MiB.
+    ///
+    /// # Panics
+    /// As [`with_capacity`](Self::with_capacity).
+    pub fn zeroed_on_large_pages(len: usize) -> Self {
+        let mut buffer = Self::on_large_pages(len);
+        // Zeros from the allocation on.
+        buffer.len = len;
+        buffer
+    }
+
     /// Whole large pages. `None` if the capacity is no multiple of them, or there is no memory.
     fn map(capacity: usize) -> Option<Self> {
         if capacity == 0 || !capacity.is_multiple_of(LARGE_PAGE) {
@@ -98,6 +109,7 @@ impl AlignedBuffer {
     /// As [`with_capacity`](Self::with_capacity).
     pub fn zeroed(len: usize) -> Self {
         let mut buffer = Self::with_capacity(len);
+        // Zeros from the allocation on.
         buffer.len = len;
         buffer
     }

@@ -1,6 +1,5 @@
-//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256, two streams
-//! at a time), one stores (ids, deduplication,
-//! compression, frames), one writes, syncs and commits.
+//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256, of other streams too), one stores (ids,
+//! deduplication, compression, frames), one writes, syncs and commits.
 //!
 //! They do what [`Ingest::put_long`] does on one thread, by the same code and in the same order of jobs. No stage knows what the others
 //! do. The first error stops all of them; a stage that ended never leaves another one waiting, since what it holds goes when it goes.
@@ -64,7 +63,7 @@ impl Memory {
 
 /// Bytes of a stream, cut.
 pub(super) struct Block {
-    bytes: Vec<u8>,
+    bytes: AlignedBuffer,
     chunks: Vec<Range<usize>>,
     grant: Option<Grant>,
     home: Arc<Blocks>,
@@ -74,7 +73,7 @@ impl Block {
     /// From the first chunk to the last.
     fn bytes(&self) -> &[u8] {
         match (self.chunks.first(), self.chunks.last()) {
-            (Some(first), Some(last)) => &self.bytes[first.start..last.end],
+            (Some(first), Some(last)) => &self.bytes.as_slice()[first.start..last.end],
             _ => &[],
         }
     }
@@ -97,7 +96,7 @@ impl Drop for Block {
 
 /// A block's memory.
 struct Spare {
-    bytes: Vec<u8>,
+    bytes: AlignedBuffer,
     grant: Option<Grant>,
 }
 
@@ -135,7 +134,7 @@ impl Blocks {
         };
         rack.made += 1;
         drop(rack);
-        Spare { bytes: vec![0; self.block_len], grant }
+        Spare { bytes: AlignedBuffer::zeroed_on_large_pages(self.block_len), grant }
     }
 
     /// Keeps it, unless there is a spare one already: then the source is slower than the stages are, and others may have the memory.
@@ -305,7 +304,7 @@ fn store<J: Jobs>(
             if stop.is_set() {
                 return None;
             }
-            stream.take(&block.bytes[chunk.clone()]).map_err(|error| stop.set(error)).ok()?;
+            stream.take(&block.bytes.as_slice()[chunk.clone()]).map_err(|error| stop.set(error)).ok()?;
         }
     }
     if stop.is_set() || !has_ended.load(Ordering::Acquire) {

@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     chunker::{self, ChunkParams},
+    disk::AlignedBuffer,
     error::{Error, Result},
     limits::SMALL_STREAM_MAX,
 };
@@ -21,7 +22,7 @@ const PIECE: usize = 128 << 10;
 pub(super) struct Cutter<'a> {
     source: &'a mut dyn Read,
     params: ChunkParams,
-    buffer: Vec<u8>,
+    buffer: AlignedBuffer,
     /// The bytes that wait, within the buffer.
     start: usize,
     end: usize,
@@ -43,7 +44,7 @@ impl<'a> Cutter<'a> {
         let len_max = (2 * params.max as usize).max(SMALL_STREAM_MAX + 1).max(params.single_max as usize + 1);
         // One byte more than hinted shows that the hint holds without growing the buffer.
         let hinted = hint.and_then(|hint| usize::try_from(hint).ok()).map(|hint| hint.saturating_add(1));
-        let buffer = vec![0; hinted.unwrap_or(FIRST_LEN).clamp(1, len_max)];
+        let buffer = AlignedBuffer::zeroed(hinted.unwrap_or(FIRST_LEN).clamp(1, len_max));
         Self {
             source,
             params,
@@ -66,14 +67,14 @@ impl<'a> Cutter<'a> {
 
     /// The bytes that wait.
     pub(super) fn waiting(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.buffer.as_slice()[self.start..self.end]
     }
 
     /// The next chunk, `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>> {
         self.fill(self.sight())?;
         let chunk = self.cut();
-        Ok(chunk.map(|chunk| &self.buffer[chunk]))
+        Ok(chunk.map(|chunk| &self.buffer.as_slice()[chunk]))
     }
 
     /// Reads and cuts until a block of `len` bytes is there, or the source ends. False: nothing is there.
@@ -90,10 +91,10 @@ impl<'a> Cutter<'a> {
 
     /// Gives the block and where the chunks lie in it, one behind the other. What more bytes might cut in another way goes into `spare`,
     /// in which the cutter goes on.
-    pub(super) fn cut_block(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, Vec<Range<usize>>) {
+    pub(super) fn cut_block(&mut self, mut spare: AlignedBuffer) -> (AlignedBuffer, Vec<Range<usize>>) {
         let chunks = std::mem::take(&mut self.block);
         let rest = self.waiting().len();
-        spare[..rest].copy_from_slice(self.waiting());
+        spare.as_mut_slice()[..rest].copy_from_slice(self.waiting());
         (self.start, self.end) = (0, rest);
         (std::mem::replace(&mut self.buffer, spare), chunks)
     }
@@ -143,7 +144,7 @@ impl<'a> Cutter<'a> {
     fn read(&mut self, upto: usize) -> Result<()> {
         self.grow();
         let upto = upto.min(self.buffer.len());
-        match self.source.read(&mut self.buffer[self.end..upto]) {
+        match self.source.read(&mut self.buffer.as_mut_slice()[self.end..upto]) {
             Ok(0) => self.ended = true,
             Ok(read) => self.end = (self.end + read).min(upto),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -155,7 +156,7 @@ impl<'a> Cutter<'a> {
     /// Moves what waits to the front when its place gets short.
     fn make_room(&mut self, wanted: usize) {
         if self.start > 0 && self.start + wanted > self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
+            self.buffer.as_mut_slice().copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
@@ -164,7 +165,9 @@ impl<'a> Cutter<'a> {
     fn grow(&mut self) {
         if self.end == self.buffer.len() {
             let len = (2 * self.buffer.len()).clamp(FIRST_LEN, self.len_max);
-            self.buffer.resize(len, 0);
+            let mut larger = AlignedBuffer::zeroed_on_large_pages(len);
+            larger.as_mut_slice()[..self.end].copy_from_slice(&self.buffer.as_slice()[..self.end]);
+            self.buffer = larger;
         }
     }
 }
@@ -213,9 +216,11 @@ mod tests {
         let mut chunks = Vec::new();
         assert!(cutter.is_within(100).is_ok(), "looked at before");
         while cutter.fill_block(len).expect("reads") {
-            let (bytes, cut) = cutter.cut_block(vec![0xaa; len]);
+            let mut spare = AlignedBuffer::zeroed(len);
+            spare.as_mut_slice().fill(0xaa);
+            let (bytes, cut) = cutter.cut_block(spare);
             assert!(cut.windows(2).all(|pair| pair[0].end == pair[1].start), "one behind the other");
-            chunks.extend(cut.into_iter().map(|chunk| bytes[chunk].to_vec()));
+            chunks.extend(cut.into_iter().map(|chunk| bytes.as_slice()[chunk].to_vec()));
         }
         chunks
     }

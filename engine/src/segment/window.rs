@@ -203,8 +203,7 @@ impl Window {
 
 /// Makes a buffer at least this long.
 fn make_room(buffer: &mut AlignedBuffer, len: usize) {
-    if buffer.capacity() < len {
-        *buffer = AlignedBuffer::on_large_pages(len.next_power_of_two());
+    if buffer.len() < len {
+        *buffer = AlignedBuffer::zeroed_on_large_pages(len.next_power_of_two().max(BLOCK_LEN));
     }
-    buffer.resize(buffer.len().max(len));
 }
