@@ -67,16 +67,20 @@ static GEAR: LazyLock<Gear> = LazyLock::new(|| {
 /// `bytes` are either all that is left of the blob, or at least `max` of it: only then is the cut the same however the stream
 /// was read.
 pub fn cut(params: &ChunkParams, bytes: &[u8]) -> usize {
-    let (min, avg) = (params.min as usize, params.avg as usize);
-    let end = bytes.len().min(params.max as usize);
-    if end <= min {
-        return end;
-    }
+    find(params, bytes, 0).unwrap_or(bytes.len())
+}
+
+/// Length of the chunk at the front of `bytes`, whatever stands behind them; `None` if that matters. In the first `looked` of them no
+/// chunk ends: nothing was found there before.
+pub fn find(params: &ChunkParams, bytes: &[u8], looked: usize) -> Option<usize> {
+    let (min, avg, max) = (params.min as usize, params.avg as usize, params.max as usize);
+    let hashed = bytes.get(min..bytes.len().min(max))?;
     let bits = params.avg.trailing_zeros();
-    let hashed = &bytes[min..end];
     let middle = hashed.len().min(avg - min);
-    let found = first(hashed, 0, middle, bits + 2).or_else(|| first(hashed, middle, hashed.len(), bits - 2));
-    found.map_or(end, |found| min + found)
+    let from = looked.saturating_sub(min).min(hashed.len());
+    let found = first(hashed, from.min(middle), middle, bits + 2)
+        .or_else(|| first(hashed, from.max(middle), hashed.len(), bits - 2));
+    found.map(|found| min + found).or_else(|| (bytes.len() >= max).then_some(max))
 }
 
 /// Where the first chunk ends whose last byte is in `bytes[from..to]` and whose hash opens with `zeros`. The hash begins with `bytes`.
@@ -244,6 +248,19 @@ mod tests {
         #[test]
         fn the_cut_is_the_one_that_the_format_gives(bytes in proptest::collection::vec(any::<u8>(), 0..6000)) {
             prop_assert_eq!(cut(&SMALL, &bytes), cut_as_written(&SMALL, &bytes));
+        }
+
+        #[test]
+        fn bytes_in_which_no_chunk_ends_need_not_be_looked_at_again(
+            bytes in proptest::collection::vec(any::<u8>(), 0..6000),
+            known in 0..6000_usize,
+        ) {
+            let known = known.min(bytes.len());
+            let expected = find(&SMALL, &bytes, 0);
+            match find(&SMALL, &bytes[..known], 0) {
+                None => prop_assert_eq!(find(&SMALL, &bytes, known), expected),
+                found => prop_assert_eq!(found, expected),
+            }
         }
 
         /// Few zeros and few letters: ends and false alarms in every group, in both halves, and none in long stretches.

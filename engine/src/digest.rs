@@ -2,7 +2,12 @@
 //!
 //! Contexts and inputs are those of FORMAT.md sections 7.2 and 13.
 
-use sha2::Digest as _;
+mod pair;
+
+use sha2::{
+    Digest as _,
+    digest::common::hazmat::{SerializableState as _, SerializedState},
+};
 
 use crate::ids::{BlobKey, ChainHash, ChunkId, IdentityHash, OpHash, ScopeHash, Sha256, StoreUuid, TenantNumber};
 
@@ -162,10 +167,67 @@ fn first_16(hash: &blake3::Hash) -> [u8; 16] {
 #[derive(Clone, Default)]
 pub struct Sha256Stream(sha2::Sha256);
 
+/// What `sha2` saves of a stream: eight words, how many blocks, how many bytes since the last block, and those bytes.
+type Saved = SerializedState<sha2::Sha256>;
+const SAVED_BLOCKS: usize = 32;
+const SAVED_REST_LEN: usize = 40;
+
+/// Fewer blocks do not earn the saving and resuming of two states.
+const BLOCKS_FOR_TWO: usize = 8;
+
 impl Sha256Stream {
     /// Takes more bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
+    }
+
+    /// True if two streams at once are faster than one after the other.
+    pub fn two_pay() -> bool {
+        pair::pays()
+    }
+
+    /// Takes more bytes of two streams, where the CPU has SHA instructions in little more than the time of the longer one.
+    pub fn update_two([(one, bytes_one), (two, bytes_two)]: [(&mut Self, &[u8]); 2]) {
+        let (bytes_one, bytes_two) = (one.update_to_block(bytes_one), two.update_to_block(bytes_two));
+        let (blocks_one, blocks_two) = (bytes_one.as_chunks().0, bytes_two.as_chunks().0);
+        let both = blocks_one.len().min(blocks_two.len());
+        if both < BLOCKS_FOR_TWO || !pair::pays() {
+            one.update(bytes_one);
+            two.update(bytes_two);
+            return;
+        }
+        let (mut state_one, mut state_two) = (one.state(), two.state());
+        pair::compress([&mut state_one, &mut state_two], [&blocks_one[..both], &blocks_two[..both]]);
+        one.resume(state_one, both);
+        two.resume(state_two, both);
+        one.update(&bytes_one[both * size_of::<pair::Block>()..]);
+        two.update(&bytes_two[both * size_of::<pair::Block>()..]);
+    }
+
+    /// Takes what the block that was begun lacks, and returns the others.
+    fn update_to_block<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let rest_len = usize::from(self.0.serialize()[SAVED_REST_LEN]);
+        let missing = if rest_len == 0 { 0 } else { size_of::<pair::Block>() - rest_len };
+        let (missing, others) = bytes.split_at(missing.min(bytes.len()));
+        self.update(missing);
+        others
+    }
+
+    fn state(&self) -> pair::State {
+        let saved = self.0.serialize();
+        let words = saved[..SAVED_BLOCKS].as_chunks().0;
+        std::array::from_fn(|index| u32::from_le_bytes(words[index]))
+    }
+
+    /// Goes on from a state that has taken `more` blocks, and no bytes behind them.
+    fn resume(&mut self, state: pair::State, more: usize) {
+        let mut saved: Saved = self.0.serialize();
+        for (word, bytes) in state.into_iter().zip(saved[..SAVED_BLOCKS].as_chunks_mut().0) {
+            *bytes = word.to_le_bytes();
+        }
+        let blocks: &mut [u8; 8] = saved[SAVED_BLOCKS..].first_chunk_mut().expect("40 bytes and more");
+        *blocks = (u64::from_le_bytes(*blocks) + more as u64).to_le_bytes();
+        self.0 = sha2::Sha256::deserialize(&saved).expect("a state that was saved, other words and a higher count");
     }
 
     /// The digest of all bytes taken.
@@ -176,6 +238,8 @@ impl Sha256Stream {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -206,6 +270,26 @@ mod tests {
         ];
         for (kind, number) in kinds {
             assert_eq!(kind as u8, number);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_streams_at_once_have_the_digests_of_each(
+            pieces in proptest::collection::vec(proptest::array::uniform2(0..3000_usize), 0..6),
+        ) {
+            let bytes: Vec<u8> = (0..=250).cycle().take(3000).collect();
+            let (mut streams, mut expected) = <([Sha256Stream; 2], [Sha256Stream; 2])>::default();
+            for [len_one, len_two] in pieces {
+                let (piece_one, piece_two) = (&bytes[..len_one], &bytes[bytes.len() - len_two..]);
+                let [one, two] = &mut streams;
+                Sha256Stream::update_two([(one, piece_one), (two, piece_two)]);
+                expected[0].update(piece_one);
+                expected[1].update(piece_two);
+            }
+            for (stream, expected) in streams.into_iter().zip(expected) {
+                prop_assert_eq!(stream.finish(), expected.finish());
+            }
         }
     }
 

@@ -68,8 +68,10 @@ pub const INGEST_MEMORY: u64 = 256 << 20;
 pub const READ_RUN: usize = 1 << 20;
 /// What a long read has ahead of its caller.
 pub const READ_AHEAD: u64 = 8 << 20;
-/// A write of a bulk segment.
+/// A write of a bulk segment, by a stream that runs on one thread.
 pub const BULK_WRITE: usize = 1 << 20;
+/// ... and by one that is pipelined: a large page.
+pub const BULK_WRITE_PIPELINED: usize = 2 << 20;
 /// Name of an artifact, bytes of UTF-8.
 pub const NAME_LEN_MAX: usize = 255;
 /// Id that a caller gives, bytes.

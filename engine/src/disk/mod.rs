@@ -3,7 +3,10 @@
 //! Everything that the engine reads or writes goes through [`Disk`] and [`File`], so that a simulated disk sees each call, can
 //! fail it, and can say what a crash would have left.
 
-use std::{fmt, io};
+use std::{
+    fmt,
+    io::{self, IoSlice},
+};
 
 mod buffer;
 pub mod fault;
@@ -136,6 +139,11 @@ pub trait File: Send + Sync {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes at an offset.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+    /// Writes pieces one behind the other, at an offset: of several buffers the device can take one while it asks for the next. May stop
+    /// behind any byte, as a short write does. The first piece is not empty.
+    fn write_pieces_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        pieces.first().map_or(Ok(0), |piece| self.write_at(piece, offset))
+    }
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
     /// Bytes allocated on the medium.
@@ -212,6 +220,24 @@ pub fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Resu
             Ok(n) => {
                 offset += n as u64;
                 bytes = &bytes[n..];
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all bytes of all pieces, one piece behind the other.
+pub fn write_all_pieces(file: &dyn File, mut pieces: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+    // No bytes: passes over what is empty.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match file.write_pieces_at(pieces, offset) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => {
+                offset += n as u64;
+                IoSlice::advance_slices(&mut pieces, n);
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),

@@ -6,7 +6,8 @@
 #![expect(unsafe_code, reason = "a map of a file is unsafe: see the one block below")]
 
 use std::{
-    fmt, io,
+    fmt,
+    io::{self, IoSlice},
     num::NonZeroU64,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -18,7 +19,7 @@ use rustix::{
         fcntl_getfl, fcntl_setfl, fdatasync, flock, fstat, fstatvfs, fsync, ftruncate, mkdirat, openat, renameat,
         statat, unlinkat,
     },
-    io::{Errno, pread, pwrite},
+    io::{Errno, pread, pwrite, pwritev},
     process::{geteuid, getpid},
 };
 
@@ -264,6 +265,10 @@ impl File for OsFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         Ok(pwrite(&self.fd, bytes, offset)?)
+    }
+
+    fn write_pieces_at(&self, pieces: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        Ok(pwritev(&self.fd, pieces, offset)?)
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -70,6 +70,7 @@ conformance! {
     blocks_set_aside_read_as_zeros_and_extend
     a_rename_replaces_and_an_open_file_outlives_its_name
     a_map_shows_the_range_and_never_more_than_the_file
+    pieces_are_written_one_behind_the_other
     direct_writes_are_aligned_and_direct_reads_need_not_be
     one_writer_or_many_readers_hold_the_lock
     a_reader_of_a_directory_without_a_lock_file_makes_none
@@ -198,6 +199,16 @@ fn a_map_shows_the_range_and_never_more_than_the_file(disk: &dyn Disk) {
     assert!(file.map(10_000, 0).expect("mapped").as_slice().is_empty());
     assert_eq!(kind(file.map(9999, 2)), ErrorKind::UnexpectedEof);
     assert!(file.map(u64::MAX, 2).is_err());
+}
+
+fn pieces_are_written_one_behind_the_other(disk: &dyn Disk) {
+    let file = create(disk, "a", b"0123456789");
+    let pieces: [&[u8]; 5] = [b"", b"ab", b"", b"cde", b""];
+    write_all_pieces(&*file, &mut pieces.map(IoSlice::new), 3).expect("written");
+    assert_eq!(content(disk, "a"), b"012abcde89");
+    write_all_pieces(&*file, &mut [], 3).expect("nothing to write");
+    write_all_pieces(&*file, &mut [IoSlice::new(b"")], 100).expect("nothing to write");
+    assert_eq!(content(disk, "a"), b"012abcde89");
 }
 
 fn direct_writes_are_aligned_and_direct_reads_need_not_be(disk: &dyn Disk) {

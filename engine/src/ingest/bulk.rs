@@ -25,7 +25,7 @@ use crate::{
     sync::{Arc, Mutex},
 };
 
-/// Streams that write at a time; each has a buffer of 1 MiB in its segment. More are refused and not made to wait: a stream whose
+/// Streams that write at a time; each has a buffer for its segment. More are refused and not made to wait: a stream whose
 /// client stalls would hold up the others.
 const LEASES_MAX: usize = 64;
 
@@ -86,9 +86,9 @@ impl Pool {
         Ok(writer)
     }
 
-    /// Length of the buffers that go into a segment.
+    /// Length of the buffers of a pipelined stream.
     pub(super) fn buffer_len(&self) -> usize {
-        writer::buffer_len(self.root.current().options.bulk_segment)
+        writer::pipelined_buffer_len(self.root.current().options.bulk_segment)
     }
 }
 
@@ -133,7 +133,8 @@ impl<'a> Lease<'a> {
     }
 
     /// Takes the writer back. All that went out of it must have been written.
-    pub(super) fn put_back(&mut self, writer: BulkWriter) {
+    pub(super) fn put_back(&mut self, mut writer: BulkWriter) {
+        writer.rest();
         self.writer = Some(writer);
     }
 

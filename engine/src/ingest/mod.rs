@@ -38,6 +38,7 @@ mod commit;
 mod intake;
 mod long;
 mod media;
+mod naming;
 mod output;
 mod packer;
 mod pipeline;
@@ -142,6 +143,7 @@ pub struct Ingest {
     ground: Ground,
     tuning: Tuning,
     pool: bulk::Pool,
+    naming: naming::Naming<pipeline::Unnamed>,
     seen: seen::Seen,
 }
 
@@ -176,7 +178,8 @@ impl Ingest {
         let Ground { disk, root, segments, entropy, health, .. } = &ground;
         let pool = bulk::Pool::new(disk.clone(), root.clone(), segments.clone(), entropy.clone(), health.clone());
         let small_stream_max = tuning.small_stream_max.min(SMALL_STREAM_MAX);
-        Self { pool, ground, tuning: Tuning { small_stream_max, ..tuning }, seen: seen::Seen::default() }
+        let (naming, seen) = (naming::Naming::new(), seen::Seen::default());
+        Self { pool, ground, tuning: Tuning { small_stream_max, ..tuning }, naming, seen }
     }
 
     /// Puts a stream as an artifact. It is durable when this returns.

@@ -3,6 +3,8 @@
 //! Whoever packs frames asks through [`Jobs`], and cannot tell whether a job is done before the call returns or by a thread of its own.
 //! The order is the same. A commit stands behind the sync of what it names, so that no job has to know what the others are for.
 
+use std::io::IoSlice;
+
 use super::{
     Ingest,
     bulk::Lease,
@@ -129,6 +131,16 @@ impl<'a> Output<'a> {
             return Ok(());
         }
         let written = file.write(bytes.as_slice(), at);
+        self.settle(file, written)
+    }
+
+    /// Writes buffers one behind the other, unless a file failed.
+    pub(super) fn write_run(&mut self, file: &BulkFile, buffers: &[AlignedBuffer], at: u64) -> Result<()> {
+        if self.has_failed {
+            return Ok(());
+        }
+        let mut pieces: Vec<_> = buffers.iter().map(|buffer| IoSlice::new(buffer.as_slice())).collect();
+        let written = file.write_pieces(&mut pieces, at);
         self.settle(file, written)
     }
 

@@ -1,5 +1,5 @@
-//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256), one stores (ids, deduplication,
-//! compression, frames), one writes, syncs and commits.
+//! A long stream on several threads. The caller's thread reads and cuts, one names (SHA-256, of other streams too), one stores (ids,
+//! deduplication, compression, frames), one writes, syncs and commits.
 //!
 //! They do what [`Ingest::put_long`] does on one thread, by the same code and in the same order of jobs. No stage knows what the others
 //! do. The first error stops all of them; a stage that ended never leaves another one waiting, since what it holds goes when it goes.
@@ -10,6 +10,7 @@ use super::{
     Ingest,
     intake::{Intake, Whole},
     long::Stream,
+    naming::{Feed, PATIENCE},
     output::{Job, Jobs, Output},
     packer::Packer,
     source::Cutter,
@@ -29,8 +30,11 @@ const BLOCK_LEN: usize = 2 << 20;
 /// Blocks that a stream has at any time, and blocks that it has while its grant for more lasts.
 const BLOCKS_FEW: usize = 3;
 const BLOCKS_MAX: usize = 8;
+const _: () = assert!(PATIENCE <= BLOCKS_FEW);
 /// Buffers on their way to the disk.
-const WRITES_MAX: usize = 6;
+const WRITES_MAX: usize = 3;
+/// Buffers of one write. The others are filled meanwhile.
+const RUN_MAX: usize = 2;
 /// Jobs on their way; most of them are the writes.
 const JOBS_MAX: usize = WRITES_MAX + 4;
 /// Compressor, comparison and bookkeeping.
@@ -58,8 +62,8 @@ impl Memory {
 }
 
 /// Bytes of a stream, cut.
-struct Block {
-    bytes: Vec<u8>,
+pub(super) struct Block {
+    bytes: AlignedBuffer,
     chunks: Vec<Range<usize>>,
     grant: Option<Grant>,
     home: Arc<Blocks>,
@@ -69,9 +73,18 @@ impl Block {
     /// From the first chunk to the last.
     fn bytes(&self) -> &[u8] {
         match (self.chunks.first(), self.chunks.last()) {
-            (Some(first), Some(last)) => &self.bytes[first.start..last.end],
+            (Some(first), Some(last)) => &self.bytes.as_slice()[first.start..last.end],
             _ => &[],
         }
+    }
+}
+
+/// A block as it is named.
+pub(super) struct Unnamed(Arc<Block>);
+
+impl AsRef<[u8]> for Unnamed {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
     }
 }
 
@@ -83,7 +96,7 @@ impl Drop for Block {
 
 /// A block's memory.
 struct Spare {
-    bytes: Vec<u8>,
+    bytes: AlignedBuffer,
     grant: Option<Grant>,
 }
 
@@ -121,7 +134,7 @@ impl Blocks {
         };
         rack.made += 1;
         drop(rack);
-        Spare { bytes: vec![0; self.block_len], grant }
+        Spare { bytes: AlignedBuffer::zeroed_on_large_pages(self.block_len), grant }
     }
 
     /// Keeps it, unless there is a spare one already: then the source is slower than the stages are, and others may have the memory.
@@ -177,13 +190,16 @@ impl Jobs for Sender {
 
     fn write(&mut self, file: &Arc<BulkFile>, buffer: &mut AlignedBuffer, at: u64) -> Result<()> {
         let empty = match self.empty.try_recv() {
-            Ok(empty) => empty,
+            Ok(empty) => Some(empty),
             Err(_) if self.made < WRITES_MAX => {
                 self.made += 1;
-                AlignedBuffer::with_capacity(self.buffer_len)
+                None
             }
-            Err(_) => self.empty.recv().map_err(is_gone)?,
+            Err(_) => Some(self.empty.recv().map_err(is_gone)?),
         };
+        // A writer begins with a buffer of its own, which is shorter.
+        let empty = empty.filter(|empty| empty.capacity() >= self.buffer_len);
+        let empty = empty.unwrap_or_else(|| AlignedBuffer::on_large_pages(self.buffer_len));
         let full = std::mem::replace(buffer, empty);
         self.ask(Job::Write(Arc::clone(file), full, at))
     }
@@ -209,7 +225,7 @@ pub(super) fn take_all<'a>(
     let (stop, has_ended) = (Stop::default(), AtomicBool::new(false));
     let (to_writer, jobs) = mpsc::sync_channel(JOBS_MAX);
     let (give_empty, empty) = mpsc::channel();
-    let (to_namer, named) = mpsc::sync_channel(BLOCKS_MAX);
+    let (to_namer, named) = ingest.naming.begin();
     let (to_storer, stored) = mpsc::sync_channel(BLOCKS_MAX);
     let (maker, writer, committed) = (output.lease.maker(), output.lease.writer(), output.counter());
     let sender = Sender { jobs: to_writer, empty, made: 0, buffer_len: memory.buffer_len, committed };
@@ -217,7 +233,7 @@ pub(super) fn take_all<'a>(
     let (whole, sha256) = thread::scope(|scope| {
         let (stop, has_ended) = (&stop, &has_ended);
         let writing = start(scope, "ingest-write", move || write(output, &jobs, &give_empty, stop))?;
-        let naming = start(scope, "ingest-sha256", move || name(&named))?;
+        let naming = start(scope, "ingest-sha256", move || named.run())?;
         let storing = start(scope, "ingest-store", move || store(stream, &stored, stop, has_ended))?;
         feed(memory, cutter, &Feeds { to_namer, to_storer }, stop, has_ended);
         let (sha256, whole) = (join(naming), join(storing));
@@ -246,13 +262,13 @@ fn join<T>(stage: thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// The stages that take blocks.
-struct Feeds {
-    to_namer: mpsc::SyncSender<Arc<Block>>,
+struct Feeds<'a> {
+    to_namer: Feed<'a, Unnamed>,
     to_storer: mpsc::SyncSender<Arc<Block>>,
 }
 
 /// Reads and cuts until the source ends or a stage does.
-fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds, stop: &Stop, has_ended: &AtomicBool) {
+fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds<'_>, stop: &Stop, has_ended: &AtomicBool) {
     let (budget, block_len) = (Arc::clone(&memory.budget), memory.block_len);
     let home = Arc::new(Blocks { budget, block_len, state: Mutex::default(), returned: Condvar::new() });
     loop {
@@ -267,20 +283,13 @@ fn feed(memory: &Memory, cutter: &mut Cutter<'_>, feeds: &Feeds, stop: &Stop, ha
         let Spare { bytes, grant } = home.take();
         let (bytes, chunks) = cutter.cut_block(bytes);
         let block = Arc::new(Block { bytes, chunks, grant, home: Arc::clone(&home) });
-        if feeds.to_namer.send(Arc::clone(&block)).is_err() || feeds.to_storer.send(block).is_err() {
+        feeds.to_namer.take(Unnamed(Arc::clone(&block)));
+        if feeds.to_storer.send(block).is_err() {
             return;
         }
     }
     // Not set when the source panics: then the other stages see their feed end all the same.
     has_ended.store(true, Ordering::Release);
-}
-
-fn name(blocks: &mpsc::Receiver<Arc<Block>>) -> Sha256Stream {
-    let mut sha256 = Sha256Stream::default();
-    for block in blocks {
-        sha256.update(block.bytes());
-    }
-    sha256
 }
 
 /// `None`: something stopped the stream.
@@ -295,7 +304,7 @@ fn store<J: Jobs>(
             if stop.is_set() {
                 return None;
             }
-            stream.take(&block.bytes[chunk.clone()]).map_err(|error| stop.set(error)).ok()?;
+            stream.take(&block.bytes.as_slice()[chunk.clone()]).map_err(|error| stop.set(error)).ok()?;
         }
     }
     if stop.is_set() || !has_ended.load(Ordering::Acquire) {
@@ -306,13 +315,18 @@ fn store<J: Jobs>(
 
 /// Does the jobs to the last one, also when something stopped the stream: a writer that is put back must have no hole.
 fn write(output: &mut Output<'_>, jobs: &mpsc::Receiver<Job>, give_empty: &mpsc::Sender<AlignedBuffer>, stop: &Stop) {
-    for job in jobs {
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
         let done = match job {
-            Job::Write(file, mut bytes, at) => {
-                let written = output.write(&file, &bytes, at);
-                bytes.clear();
-                // Nobody takes it any more once the stream is packed.
-                let _ = give_empty.send(bytes);
+            Job::Write(file, bytes, at) => {
+                let run;
+                (run, next) = run_of(&file, bytes, at, jobs);
+                let written = output.write_run(&file, &run, at);
+                for mut buffer in run {
+                    buffer.clear();
+                    // Nobody takes it any more once the stream is packed.
+                    let _ = give_empty.send(buffer);
+                }
                 written
             }
             job => output.run(job),
@@ -321,4 +335,27 @@ fn write(output: &mut Output<'_>, jobs: &mpsc::Receiver<Job>, give_empty: &mpsc:
             stop.set(error);
         }
     }
+}
+
+/// A buffer, with those that wait behind it and go on where it ends: where writes are slower than the other stages, fewer and longer ones
+/// are faster. Gives the job behind them too, if it was taken.
+fn run_of(
+    file: &Arc<BulkFile>,
+    first: AlignedBuffer,
+    at: u64,
+    jobs: &mpsc::Receiver<Job>,
+) -> (Vec<AlignedBuffer>, Option<Job>) {
+    let mut end = at + first.len() as u64;
+    let mut run = vec![first];
+    while run.len() < RUN_MAX {
+        match jobs.try_recv() {
+            Ok(Job::Write(other, bytes, at)) if Arc::ptr_eq(&other, file) && at == end => {
+                end += bytes.len() as u64;
+                run.push(bytes);
+            }
+            Ok(other) => return (run, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (run, None)
 }

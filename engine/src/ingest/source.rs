@@ -7,6 +7,7 @@ use std::{
 
 use crate::{
     chunker::{self, ChunkParams},
+    disk::AlignedBuffer,
     error::{Error, Result},
     limits::SMALL_STREAM_MAX,
 };
@@ -14,11 +15,14 @@ use crate::{
 /// The buffer begins with this and doubles: most streams are short.
 const FIRST_LEN: usize = 16 << 10;
 
+/// A block is read and cut in pieces of this length.
+const PIECE: usize = 128 << 10;
+
 /// A stream and the bytes of it that are not cut yet. Memory is a small multiple of the longest chunk.
 pub(super) struct Cutter<'a> {
     source: &'a mut dyn Read,
     params: ChunkParams,
-    buffer: Vec<u8>,
+    buffer: AlignedBuffer,
     /// The bytes that wait, within the buffer.
     start: usize,
     end: usize,
@@ -26,6 +30,10 @@ pub(super) struct Cutter<'a> {
     ended: bool,
     /// No chunk was cut yet.
     first: bool,
+    /// In so many of the bytes that wait no chunk ends.
+    looked: usize,
+    /// Chunks of the block that is being filled.
+    block: Vec<Range<usize>>,
     /// The buffer does not grow beyond this.
     len_max: usize,
 }
@@ -36,8 +44,19 @@ impl<'a> Cutter<'a> {
         let len_max = (2 * params.max as usize).max(SMALL_STREAM_MAX + 1).max(params.single_max as usize + 1);
         // One byte more than hinted shows that the hint holds without growing the buffer.
         let hinted = hint.and_then(|hint| usize::try_from(hint).ok()).map(|hint| hint.saturating_add(1));
-        let buffer = vec![0; hinted.unwrap_or(FIRST_LEN).clamp(1, len_max)];
-        Self { source, params, buffer, start: 0, end: 0, ended: false, first: true, len_max }
+        let buffer = AlignedBuffer::zeroed(hinted.unwrap_or(FIRST_LEN).clamp(1, len_max));
+        Self {
+            source,
+            params,
+            buffer,
+            start: 0,
+            end: 0,
+            ended: false,
+            first: true,
+            looked: 0,
+            block: Vec::new(),
+            len_max,
+        }
     }
 
     /// True if the whole stream has at most this many bytes. They are then in memory.
@@ -48,32 +67,34 @@ impl<'a> Cutter<'a> {
 
     /// The bytes that wait.
     pub(super) fn waiting(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.buffer.as_slice()[self.start..self.end]
     }
 
     /// The next chunk, `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>> {
         self.fill(self.sight())?;
         let chunk = self.cut();
-        Ok(chunk.map(|chunk| &self.buffer[chunk]))
+        Ok(chunk.map(|chunk| &self.buffer.as_slice()[chunk]))
     }
 
-    /// Reads until a block of `len` bytes waits, or the source ends. False: nothing waits.
+    /// Reads and cuts until a block of `len` bytes is there, or the source ends. False: nothing is there.
     pub(super) fn fill_block(&mut self, len: usize) -> Result<bool> {
         self.len_max = self.len_max.max(len);
-        self.fill(len)?;
-        Ok(!self.waiting().is_empty())
+        self.cut_waiting();
+        while self.end < len && !self.ended {
+            // Cut while the core's own cache holds them: a whole block does not fit.
+            self.read((self.end + PIECE).min(len))?;
+            self.cut_waiting();
+        }
+        Ok(self.end > 0)
     }
 
-    /// Cuts what waits, but for what more bytes might cut in another way: that goes into `spare`, in which the cutter goes on. Gives the
-    /// bytes and where the chunks lie in them, one behind the other.
-    pub(super) fn cut_block(&mut self, mut spare: Vec<u8>) -> (Vec<u8>, Vec<Range<usize>>) {
-        let mut chunks = Vec::new();
-        while let Some(chunk) = self.cut() {
-            chunks.push(chunk);
-        }
+    /// Gives the block and where the chunks lie in it, one behind the other. What more bytes might cut in another way goes into `spare`,
+    /// in which the cutter goes on.
+    pub(super) fn cut_block(&mut self, mut spare: AlignedBuffer) -> (AlignedBuffer, Vec<Range<usize>>) {
+        let chunks = std::mem::take(&mut self.block);
         let rest = self.waiting().len();
-        spare[..rest].copy_from_slice(self.waiting());
+        spare.as_mut_slice()[..rest].copy_from_slice(self.waiting());
         (self.start, self.end) = (0, rest);
         (std::mem::replace(&mut self.buffer, spare), chunks)
     }
@@ -84,19 +105,26 @@ impl<'a> Cutter<'a> {
         if self.first { max.max(single_max + 1) } else { max }
     }
 
+    fn cut_waiting(&mut self) {
+        while let Some(chunk) = self.cut() {
+            self.block.push(chunk);
+        }
+    }
+
     /// Takes the chunk at the front of what waits, if more bytes would not make it another one.
     fn cut(&mut self) -> Option<Range<usize>> {
         let waiting = self.waiting();
-        let len = match waiting.len() {
-            0 => return None,
-            left if self.first && left <= self.params.single_max as usize => left,
-            _ => chunker::cut(&self.params, waiting),
+        let is_single = self.first && waiting.len() <= self.params.single_max as usize;
+        let found = if is_single { None } else { chunker::find(&self.params, waiting, self.looked) };
+        let len = match found {
+            Some(len) => len,
+            None if self.ended && !waiting.is_empty() => waiting.len(),
+            None => {
+                self.looked = if is_single { 0 } else { waiting.len() };
+                return None;
+            }
         };
-        // A cut before the end rests on the bytes before it alone; one at the end may be there for want of bytes.
-        if len == waiting.len() && !self.ended && len < self.sight() {
-            return None;
-        }
-        self.first = false;
+        (self.first, self.looked) = (false, 0);
         let start = self.start;
         self.start += len;
         Some(start..start + len)
@@ -107,26 +135,39 @@ impl<'a> Cutter<'a> {
         debug_assert!(wanted <= self.len_max);
         while self.end - self.start < wanted && !self.ended {
             self.make_room(wanted);
-            match self.source.read(&mut self.buffer[self.end..]) {
-                Ok(0) => self.ended = true,
-                Ok(read) => self.end += read.min(self.buffer.len() - self.end),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Error::outside(e, "read the source")),
-            }
+            self.read(self.len_max)?;
         }
         Ok(())
     }
 
-    /// Moves what waits to the front when its place gets short, and grows the buffer when that is not enough.
+    /// One read of the source, up to a place in the buffer.
+    fn read(&mut self, upto: usize) -> Result<()> {
+        self.grow();
+        let upto = upto.min(self.buffer.len());
+        match self.source.read(&mut self.buffer.as_mut_slice()[self.end..upto]) {
+            Ok(0) => self.ended = true,
+            Ok(read) => self.end = (self.end + read).min(upto),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::outside(e, "read the source")),
+        }
+        Ok(())
+    }
+
+    /// Moves what waits to the front when its place gets short.
     fn make_room(&mut self, wanted: usize) {
         if self.start > 0 && self.start + wanted > self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
+            self.buffer.as_mut_slice().copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
+    }
+
+    fn grow(&mut self) {
         if self.end == self.buffer.len() {
             let len = (2 * self.buffer.len()).clamp(FIRST_LEN, self.len_max);
-            self.buffer.resize(len, 0);
+            let mut larger = AlignedBuffer::zeroed_on_large_pages(len);
+            larger.as_mut_slice()[..self.end].copy_from_slice(&self.buffer.as_slice()[..self.end]);
+            self.buffer = larger;
         }
     }
 }
@@ -175,9 +216,11 @@ mod tests {
         let mut chunks = Vec::new();
         assert!(cutter.is_within(100).is_ok(), "looked at before");
         while cutter.fill_block(len).expect("reads") {
-            let (bytes, cut) = cutter.cut_block(vec![0xaa; len]);
+            let mut spare = AlignedBuffer::zeroed(len);
+            spare.as_mut_slice().fill(0xaa);
+            let (bytes, cut) = cutter.cut_block(spare);
             assert!(cut.windows(2).all(|pair| pair[0].end == pair[1].start), "one behind the other");
-            chunks.extend(cut.into_iter().map(|chunk| bytes[chunk].to_vec()));
+            chunks.extend(cut.into_iter().map(|chunk| bytes.as_slice()[chunk].to_vec()));
         }
         chunks
     }

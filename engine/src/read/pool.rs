@@ -3,6 +3,7 @@
 //! The pool knows nothing of what the bytes are. It never makes anybody wait: where none is free a new one is made.
 
 use crate::{
+    disk::AlignedBuffer,
     error::{Error, Kind, Result},
     limits::READ_RUN,
     sync::{Arc, Mutex},
@@ -16,12 +17,13 @@ const SHORT: usize = READ_RUN / 4;
 /// The idle buffers.
 #[derive(Default)]
 pub(super) struct Pool {
-    idle: Mutex<Vec<Vec<u8>>>,
+    idle: Mutex<Vec<AlignedBuffer>>,
 }
 
 /// A buffer in use. It goes back when it is dropped.
 pub(super) struct Buffer {
-    bytes: Vec<u8>,
+    /// Aligned: the system copies faster to where a page begins.
+    bytes: AlignedBuffer,
     len: usize,
     pool: Arc<Pool>,
 }
@@ -41,10 +43,10 @@ impl Pool {
     }
 }
 
-fn zeros(len: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| Error::new(Kind::Limit, "no memory for a read"))?;
-    bytes.resize(len, 0);
+fn zeros(len: usize) -> Result<AlignedBuffer> {
+    let mut bytes =
+        AlignedBuffer::try_with_capacity(len).map_err(|_| Error::new(Kind::Limit, "no memory for a read"))?;
+    bytes.resize(len);
     Ok(bytes)
 }
 
@@ -56,13 +58,13 @@ impl Buffer {
 
     /// The bytes, to be filled.
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.bytes[..self.len]
+        &mut self.bytes.as_mut_slice()[..self.len]
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes.as_slice()[..self.len]
     }
 }
 

@@ -128,6 +128,11 @@ impl Segments {
         Ok(file)
     }
 
+    /// A segment for long reads past the page cache. Nobody keeps it open.
+    pub fn direct(&self, id: FileId) -> Result<Box<dyn File>> {
+        super::open(&*self.disk, id, OpenOptions { direct: true, ..OpenOptions::READ })
+    }
+
     /// The decoded bytes of a chunk or page, from one read; its checksum is good, its digest is the caller's to check.
     pub fn read(&self, chunk: &ChunkValue) -> Result<Vec<u8>> {
         let Location { segment, offset } = chunk.location;

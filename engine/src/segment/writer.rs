@@ -1,5 +1,7 @@
 //! Making segments: prepared files of the log lane, and the bulk lane's aligned appends.
 
+use std::io::IoSlice;
+
 use super::{
     name,
     seal::{Closing, closing_bytes},
@@ -16,7 +18,7 @@ use crate::{
     },
     health::Health,
     ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
-    limits::{BLOCK, BLOCK_LEN, BULK_WRITE, FRAMES_START},
+    limits::{BLOCK, BLOCK_LEN, BULK_WRITE, BULK_WRITE_PIPELINED, FRAMES_START},
     sync::{Arc, AtomicU64, Ordering},
 };
 
@@ -84,6 +86,13 @@ impl BulkFile {
         write(&*self.file, &self.name, bytes, at).map_err(|e| self.failed_write(e))
     }
 
+    /// Writes pieces of whole blocks, one behind the other.
+    pub fn write_pieces(&self, pieces: &mut [IoSlice<'_>], at: u64) -> Result<()> {
+        self.health.check()?;
+        let written = disk::write_all_pieces(&*self.file, pieces, at);
+        written.map_err(|e| self.failed_write(Error::io(e, &self.name, "write")))
+    }
+
     /// A full disk is the request's trouble; every other failed write is the store's.
     fn failed_write(&self, error: Error) -> Error {
         if error.kind() == Kind::NoSpace { error } else { self.health.fail(error) }
@@ -144,7 +153,7 @@ impl Out for AtOnce {
     }
 }
 
-/// A bulk segment that takes frames. Memory: one buffer of 1 MiB and 64 bytes a frame. After a call that failed it is not to be used
+/// A bulk segment that takes frames. Memory: one buffer, and 64 bytes a frame. After a call that failed it is not to be used
 /// again.
 pub struct BulkWriter {
     file: Arc<BulkFile>,
@@ -155,9 +164,15 @@ pub struct BulkWriter {
     entries: Vec<FooterEntry>,
 }
 
-/// Capacity of a writer's buffer.
-pub fn buffer_len(capacity: u64) -> usize {
+/// Capacity of a writer's own buffer.
+fn buffer_len(capacity: u64) -> usize {
     BULK_WRITE.min(usize::try_from(capacity).unwrap_or(BULK_WRITE)).next_multiple_of(BLOCK_LEN)
+}
+
+/// Capacity of the buffers of a pipelined stream that writes into segments of this capacity.
+pub fn pipelined_buffer_len(capacity: u64) -> usize {
+    let len = usize::try_from(capacity).unwrap_or(BULK_WRITE_PIPELINED);
+    BULK_WRITE_PIPELINED.min(len).next_multiple_of(BLOCK_LEN)
 }
 
 impl BulkWriter {
@@ -188,8 +203,7 @@ impl BulkWriter {
         };
         let salt = FrameSalt::new(uuid, epoch);
         let file = Arc::new(BulkFile { id, epoch, file, name, salt, committed: AtomicU64::new(0), health });
-        let buffer = AlignedBuffer::with_capacity(buffer_len(capacity));
-        let mut writer = Self { file, capacity, buffer, flushed: 0, entries: Vec::new() };
+        let mut writer = Self { file, capacity, buffer: AlignedBuffer::default(), flushed: 0, entries: Vec::new() };
         let made = writer.push(&header.encode(), &mut AtOnce).and_then(|()| writer.write_buffer(&mut AtOnce));
         let made = made.and_then(|()| sync_dir(disk).map_err(|e| writer.file.health.fail(e)));
         if let Err(error) = made {
@@ -215,6 +229,13 @@ impl BulkWriter {
     pub fn has_room(&self, stored: u64) -> bool {
         let closing = closing_len(self.entries.len() as u64 + 1);
         self.position() + frame_len(stored) + BLOCK + closing <= self.capacity
+    }
+
+    /// Gives its buffer's memory back until the next frame comes.
+    pub fn rest(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = AlignedBuffer::default();
+        }
     }
 
     /// True if it holds no frame yet: then it takes one of any length.
@@ -246,6 +267,10 @@ impl BulkWriter {
     }
 
     fn push(&mut self, mut bytes: &[u8], out: &mut impl Out) -> Result<()> {
+        let buffer_len = buffer_len(self.capacity);
+        if self.buffer.is_empty() && self.buffer.capacity() < buffer_len {
+            self.buffer = AlignedBuffer::with_capacity(buffer_len);
+        }
         while !bytes.is_empty() {
             let taken = self.buffer.extend_from_slice(bytes);
             bytes = &bytes[taken..];

@@ -2,7 +2,7 @@ use super::*;
 use crate::disk::{
     AlignedBuffer, read_exact, retry,
     sim::{SimDisk, SyncFault},
-    write_all,
+    write_all, write_all_pieces,
 };
 
 const EINTR: i32 = 4;
@@ -134,6 +134,24 @@ fn a_short_direct_write_stays_aligned() {
         disk.arm(Plan::new(0, fault));
         assert_eq!(file.write_at(buffer.as_slice(), 0).expect("aligned"), wanted);
     }
+}
+
+#[test]
+fn pieces_that_are_taken_short_are_written_all_the_same() {
+    let (disk, _) = disks();
+    let file = disk.open(&name("a"), OpenOptions::CREATE).expect("created");
+    for fault in [Fault::ShortHalf, Fault::ShortOne] {
+        disk.arm(Plan::new(0, fault).class(Class::Write).sticky());
+        let mut pieces = [&b"abcde"[..], b"f", b"ghij"].map(io::IoSlice::new);
+        write_all_pieces(&*file, &mut pieces, 2).expect("written");
+        disk.disarm();
+        let mut bytes = [0; 12];
+        read_exact(&*file, &mut bytes, 0).expect("read");
+        assert_eq!(&bytes, b"\0\0abcdefghij");
+    }
+    disk.arm(Plan::new(0, Fault::Zero).class(Class::Write));
+    let taken_none = write_all_pieces(&*file, &mut [io::IoSlice::new(b"a")], 0);
+    assert_eq!(taken_none.expect_err("takes none").kind(), io::ErrorKind::WriteZero);
 }
 
 #[test]
