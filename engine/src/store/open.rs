@@ -7,7 +7,7 @@ use crate::{
     checkpoint::{self, Checkpointer, Keeper},
     commit::Commit,
     disk::{LockGuard, LockMode},
-    error::Result,
+    error::{Kind, Result},
     health::Health,
     ids::StoreUuid,
     ingest::{Ground, Ingest},
@@ -66,7 +66,11 @@ impl Store {
         let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door), Arc::clone(&budget));
         let writing = match taken {
             None => {
-                report.strange_files = finish::stray(&*world.disk, &superblock, published.read(), &segments)?.strange;
+                // Where the list of segments is damaged, which the report says, nobody knows what is named.
+                match finish::stray(&*world.disk, &superblock, published.read(), &segments) {
+                    Err(e) if e.kind() == Kind::Corrupt && !report.problems.is_empty() => {}
+                    stray => report.strange_files = stray?.strange,
+                }
                 None
             }
             Some((log, root)) => {
