@@ -75,7 +75,8 @@ impl Judge<'_> {
         }
         self.verify(&hit, image, readings.as_deref()).map_err(|what| format!("verify: {what}"))?;
         independent(&hit, image)?;
-        self.write(image, readings.as_deref(), &mut seen).map_err(|what| format!("open for writing: {what}"))?;
+        self.write(hit.reach, image, readings.as_deref(), &mut seen)
+            .map_err(|what| format!("open for writing: {what}"))?;
         Ok(seen)
     }
 
@@ -98,7 +99,7 @@ impl Judge<'_> {
                 return self.may_stay_closed(hit, &error).map(|()| None);
             }
         };
-        let readings = self.read_all(&store)?;
+        let readings = self.read_all(&store, hit.reach)?;
         let report = store.report();
         seen.read_only = report.read_only.is_some();
         if hit.reach == Reach::Roots {
@@ -193,7 +194,7 @@ impl Judge<'_> {
                     return Err(format!("verify: {:?}", report.problems.iter().map(say).collect::<Vec<_>>()));
                 }
             }
-            Err(error) if error.kind() == Kind::Corrupt && hit.is_of(error.place().file.as_deref()) => {}
+            Err(error) if is_corrupt_of(hit, &error) => {}
             Err(error) => return Err(format!("verify: {error}")),
         }
         independent(hit, image)?;
@@ -214,13 +215,17 @@ impl Judge<'_> {
         self.map.rests.contains_key(&id.0)
     }
 
-    fn read_all(&self, store: &Store) -> Result<Vec<Reading>, String> {
+    /// Asks for every artifact, and for the lists. What stands for the tables may be another store's: then lists are CORRUPT, in a store
+    /// that takes no writes.
+    fn read_all(&self, store: &Store, reach: Reach) -> Result<Vec<Reading>, String> {
+        let lists_may_be_lost = reach == Reach::Roots && store.report().read_only.is_some();
         let readings = self.reference.stored.iter().map(|stored| read(store, stored)).collect::<Result<Vec<_>, _>>()?;
         for (number, account) in ACCOUNTS.iter().enumerate() {
             let page = store.list(AccountScope { tenant: "default", account }, None, 1000);
             let listed: Vec<ArtifactId> = match page {
                 // What was put since is not among those that are asked for here.
                 Ok(page) => page.artifacts.iter().map(|info| info.id).filter(|id| self.is_known(*id)).collect(),
+                Err(error) if lists_may_be_lost && error.kind() == Kind::Corrupt => continue,
                 Err(error) => return Err(format!("list: {error}")),
             };
             let there = self.reference.stored.iter().zip(&readings).filter(|(stored, reading)| {
@@ -241,6 +246,7 @@ impl Judge<'_> {
             Ok(report) => report,
             // There is nothing to verify where there is no store at all.
             Err(error) if readings.is_none() => return self.may_stay_closed(hit, &error),
+            Err(error) if hit.reach == Reach::Roots && is_corrupt_of(hit, &error) => return Ok(()),
             Err(error) => return Err(format!("{error}")),
         };
         let Some(readings) = readings else {
@@ -284,7 +290,7 @@ impl Judge<'_> {
     }
 
     /// Opens for writing, writes, closes, and opens again: nothing may be worse than before, and no file gone.
-    fn write(&self, image: &Image, before: Option<&[Reading]>, seen: &mut Seen) -> Result<(), String> {
+    fn write(&self, reach: Reach, image: &Image, before: Option<&[Reading]>, seen: &mut Seen) -> Result<(), String> {
         let machine = Reference::machine(image);
         let store = match (machine.open(), before) {
             (Ok(store), Some(_)) => store,
@@ -306,7 +312,7 @@ impl Judge<'_> {
             }
         }
         if after != before {
-            self.compare(&after, &self.read_all(&store)?)?;
+            self.compare(&after, &self.read_all(&store, reach)?)?;
         }
         if !store.report().destroyed_files.iter().all(|name| !image_has(&self.reference.image, name)) {
             return Err(format!("destroyed {:?}", store.report().destroyed_files));
@@ -316,7 +322,7 @@ impl Judge<'_> {
         self.same_files(image, &left)?;
         let machine = Reference::machine(&left);
         let store = machine.open_for(OpenMode::Read).map_err(|e| format!("and again for reading: {e}"))?;
-        self.compare(&after, &self.read_all(&store)?)
+        self.compare(&after, &self.read_all(&store, reach)?)
     }
 
     fn compare(&self, wanted: &[Reading], found: &[Reading]) -> Result<(), String> {
@@ -399,6 +405,11 @@ impl io::Write for Sink<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// True if an error names a file that was hit.
+fn is_corrupt_of(hit: &Hit<'_>, error: &Error) -> bool {
+    error.kind() == Kind::Corrupt && hit.is_of(error.place().file.as_deref())
 }
 
 /// A put of the same bytes writes again what is damaged, and must be readable itself.
