@@ -210,7 +210,7 @@ impl OneStream<'_> {
     }
 
     fn written(&self) -> Result<u64, Error> {
-        process::written_bytes().map_err(self.place.failed("count the bytes written"))
+        process::written_bytes(self.place.disk.path()).map_err(self.place.failed("count the bytes written"))
     }
 }
 
