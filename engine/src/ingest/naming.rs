@@ -5,7 +5,10 @@
 //! step. While several streams are under way, one that alone has a block waits for another one's, until it has a second one itself: so
 //! nobody waits for a client that stalls, and a stream that is the only one goes at its own speed. Nothing here knows what the blocks are.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::LazyLock,
+};
 
 use crate::{
     digest::Sha256Stream,
@@ -14,6 +17,9 @@ use crate::{
 
 /// Blocks with which a stream waits no longer for company. It always comes to have so many: a pipeline has three of its own.
 pub(super) const PATIENCE: usize = 2;
+
+/// Asked once: the system answers out of a dozen files.
+static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, std::num::NonZero::get));
 
 /// The streams that are named. `B` is a block.
 pub(super) struct Naming<B> {
@@ -114,7 +120,7 @@ impl<B: AsRef<[u8]>> State<B> {
 impl<B: AsRef<[u8]>> Naming<B> {
     /// Nobody is named yet.
     pub(super) fn new() -> Self {
-        let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = *CORES;
         // Two at a time a core names more than the other stages of one have to name. Where it takes them one after the other, each
         // stream has its own thread, and is not to wait.
         let places = if Sha256Stream::two_pay() { cores.div_ceil(2) } else { usize::MAX };
