@@ -113,7 +113,7 @@ fn commits(c: &mut Criterion) {
     let directory = tempfile::tempdir_in(".").expect("a temporary directory, on a disk and not in memory");
     let store = store(directory.path());
     let put = Put {
-        scope: AccountScope { tenant: "default", account: "bench" },
+        scope: holdfast::Destination::Account(AccountScope { tenant: "default", account: "bench" }),
         name: "small",
         origin: Origin::Upload,
         media_type: None,

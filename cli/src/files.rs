@@ -286,6 +286,14 @@ impl Drop for Target {
     }
 }
 
+/// The first line of a short file, for values that are not given as arguments.
+pub(crate) fn first_line(path: &str) -> Result<String, String> {
+    let (file, _) = Base::Anywhere.open(Path::new(path)).map_err(|error| format!("{}: {error}", shown(path)))?;
+    let mut text = String::new();
+    file.take(4096).read_to_string(&mut text).map_err(|error| format!("{}: {error}", shown(path)))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
 /// A new directory, mode 0700, among the temporary ones.
 pub(crate) fn make_temporary_directory(name: &str) -> Result<PathBuf, Error> {
     make_directory(&std::env::temp_dir(), name)

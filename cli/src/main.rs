@@ -17,7 +17,10 @@ mod values;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
-use commands::{Cli, Command, completions, get, init, inspect, list, man, put, quickstart, stat, stats, verify};
+use commands::{
+    Cli, Command, checkpoint, completions, conversation, get, init, inspect, list, man, put, quickstart, run, stat,
+    stats, verify,
+};
 use exit_code::Outcome;
 use session::Session;
 
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     match Cli::try_parse() {
         Ok(cli) => {
-            let session = Session::new(cli.store, cli.json);
+            let session = Session::new(cli.store, cli.tenant, cli.json);
             let outcome = run(&cli.command, &session);
             exit_code::finish(outcome, &session.output)
         }
@@ -42,9 +45,12 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Get(args) => get::run(args, session),
         Command::Stat(args) => stat::run(args, session),
         Command::List(args) => list::run(args, session),
+        Command::Conversation(args) => conversation::run(args, session),
+        Command::Run(args) => run::run(args, session),
         Command::Verify(args) => verify::run(args, session),
         Command::Inspect(args) => inspect::run(args, session),
         Command::Stats(args) => stats::run(args, session),
+        Command::Checkpoint(args) => checkpoint::run(args, session),
         Command::Quickstart(args) => quickstart::run(args, session),
         Command::Bench(args) => commands::bench::run(args, session),
         Command::Completions(args) => completions::run(args, session),

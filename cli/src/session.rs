@@ -2,20 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-use holdfast::{Error, OpenMode, OpenOptions, Store, World};
+use holdfast::{
+    AccountScope, ConversationScope, Error, OpenMode, OpenOptions, RunScope, Scope, Store, World, ids::RunId,
+};
 
 use crate::output::{Output, invalid, shown};
+
+/// Whose artifacts are meant unless somebody is named.
+pub(crate) const DEFAULT_ACCOUNT: &str = "default";
 
 /// The shared arguments.
 pub(crate) struct Session {
     store: Option<PathBuf>,
+    /// Name of the tenant.
+    pub(crate) tenant: String,
     /// How to print.
     pub(crate) output: Output,
 }
 
 impl Session {
-    pub(crate) const fn new(store: Option<PathBuf>, json: bool) -> Self {
-        Self { store, output: Output { json } }
+    pub(crate) const fn new(store: Option<PathBuf>, tenant: String, json: bool) -> Self {
+        Self { store, tenant, output: Output { json } }
     }
 
     /// The directory that was named, if one was.
@@ -32,6 +39,48 @@ impl Session {
     pub(crate) fn world(&self) -> Result<World, Error> {
         let dir = self.dir()?;
         World::os(dir).map_err(|error| cannot_enter(dir, error))
+    }
+
+    /// Opens the store for a change, does it and closes.
+    pub(crate) fn change<T, E: From<Error>>(
+        &self,
+        command: &str,
+        act: impl FnOnce(&Store) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let store = self.open(OpenMode::Write, command)?;
+        self.tell_of_recovery(&store);
+        if let Some(refusal) = store.report().refusal() {
+            return Err(refusal.into());
+        }
+        let done = act(&store);
+        let closed = store.close();
+        let done = done?;
+        closed?;
+        Ok(done)
+    }
+
+    /// An account, `default` unless it is named.
+    pub(crate) fn account<'a>(&'a self, account: Option<&'a str>) -> AccountScope<'a> {
+        AccountScope { tenant: &self.tenant, account: account.unwrap_or(DEFAULT_ACCOUNT) }
+    }
+
+    /// A conversation, of whichever account it is unless one is named.
+    pub(crate) fn conversation<'a>(&'a self, account: Option<&'a str>, conversation: &'a str) -> ConversationScope<'a> {
+        ConversationScope { tenant: &self.tenant, account, conversation }
+    }
+
+    /// Whose artifacts the arguments mean.
+    pub(crate) fn scope<'a>(
+        &'a self,
+        account: Option<&'a str>,
+        conversation: Option<&'a str>,
+        run: Option<RunId>,
+    ) -> Scope<'a> {
+        match (conversation, run) {
+            (Some(conversation), _) => Scope::Conversation(self.conversation(account, conversation)),
+            (None, Some(run)) => Scope::Run(RunScope { tenant: &self.tenant, account, run }),
+            (None, None) => Scope::Account(self.account(account)),
+        }
     }
 
     /// Tells what is wrong with the store, for commands that show what there is: of what was lost they show nothing.

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use holdfast::{
-    format::artifact::Origin,
-    ids::{ArtifactId, Sha256, Time},
+    RunToken,
+    format::{artifact::Origin, run::RunState},
+    ids::{ArtifactId, RunId, Sha256, Time},
 };
 
 /// The last millisecond that RFC 3339 can write: the end of the year 9999.
@@ -83,6 +84,32 @@ pub(crate) fn origin(text: &str) -> Result<Origin, String> {
 /// An artifact's id.
 pub(crate) fn artifact_id(text: &str) -> Result<ArtifactId, String> {
     ArtifactId::parse(text).ok_or_else(|| "an artifact id is 26 characters of lower-case base32".to_owned())
+}
+
+/// A run's id.
+pub(crate) fn run_id(text: &str) -> Result<RunId, String> {
+    RunId::parse(text).ok_or_else(|| "a run's id is 26 characters of lower-case base32".to_owned())
+}
+
+/// A run token, or `@FILE` with one in it.
+pub(crate) fn run_token(text: &str) -> Result<RunToken, String> {
+    let read = text.strip_prefix('@').map(crate::files::first_line).transpose()?;
+    let text = read.as_deref().unwrap_or(text);
+    // The token itself is not said again: errors end up in logs.
+    RunToken::parse(text).ok_or_else(|| "a run token is the 74 characters that `run begin` printed".to_owned())
+}
+
+/// How a run ends.
+pub(crate) fn outcome(text: &str) -> Result<RunState, String> {
+    let ends = [RunState::Succeeded, RunState::Failed, RunState::Cancelled];
+    let found = ends.into_iter().find(|state| state.as_str() == text);
+    found.ok_or_else(|| "an outcome is succeeded, failed or cancelled".to_owned())
+}
+
+/// A tag: kind and key, as `email=a@example.org`.
+pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
+    let (kind, key) = text.split_once('=').ok_or("a tag is KIND=KEY, as email=a@example.org")?;
+    Ok((kind.to_owned(), key.to_owned()))
 }
 
 /// A SHA-256.

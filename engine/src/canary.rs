@@ -29,11 +29,23 @@ pub enum Canary {
     BulkNotSynced = 11,
     /// A prepared segment of an earlier process is used without zeroing it again.
     PreparedNotZeroed = 12,
+    /// A table is not synced before the manifest that names it.
+    TableNotSynced = 13,
+    /// The mirror of a table is not synced before the manifest that names it.
+    MirrorNotSynced = 14,
+    /// The superblock names a manifest whose files are not durable.
+    SuperblockEarly = 15,
+    /// Files of an earlier checkpoint go before the superblock of the next one is written.
+    DestroyedEarly = 16,
+    /// Replay begins behind commits that no table has.
+    ReplayTooNew = 17,
+    /// A sync of a table that failed is made again, and believed.
+    TableSyncRetried = 18,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -46,6 +58,12 @@ impl Canary {
         Self::AppendBehindTorn,
         Self::BulkNotSynced,
         Self::PreparedNotZeroed,
+        Self::TableNotSynced,
+        Self::MirrorNotSynced,
+        Self::SuperblockEarly,
+        Self::DestroyedEarly,
+        Self::ReplayTooNew,
+        Self::TableSyncRetried,
     ];
 }
 

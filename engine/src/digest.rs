@@ -9,10 +9,10 @@ use sha2::{
     digest::common::hazmat::{SerializableState as _, SerializedState},
 };
 
-use crate::ids::{BlobKey, ChainHash, ChunkId, OpHash, ScopeHash, Sha256, StoreUuid, TenantNumber};
+use crate::ids::{BlobKey, ChainHash, ChunkId, IdentityHash, OpHash, ScopeHash, Sha256, StoreUuid, TenantNumber};
 
 /// What a scope id names. The numbers are format.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum ScopeKind {
     /// A tenant's name.
@@ -29,11 +29,35 @@ pub enum ScopeKind {
     Digest = 6,
 }
 
+impl ScopeKind {
+    /// Reads the number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        let all = [Self::Tenant, Self::Account, Self::Tag, Self::Conversation, Self::Run, Self::Digest];
+        all.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// What two puts into one scope have in common if they are one.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Number of the origin.
+    pub origin: u8,
+    /// Name as it is kept.
+    pub name: &'a str,
+    /// Type as it is kept.
+    pub media_type: &'a str,
+    /// Digest of the content.
+    pub sha256: Sha256,
+    /// Its length.
+    pub size: u64,
+}
+
 /// Keys derived from the store secret: the door through which ids of callers become hashes.
 #[derive(Clone)]
 pub struct StoreKeys {
     scope: [u8; 32],
     op: [u8; 32],
+    identity: [u8; 32],
 }
 
 impl StoreKeys {
@@ -42,6 +66,7 @@ impl StoreKeys {
         Self {
             scope: blake3::derive_key("holdfast scope v1", secret),
             op: blake3::derive_key("holdfast op v1", secret),
+            identity: blake3::derive_key("holdfast identity v1", secret),
         }
     }
 
@@ -50,6 +75,17 @@ impl StoreKeys {
         let mut hasher = blake3::Hasher::new_keyed(&self.scope);
         hasher.update(&tenant.0.to_le_bytes()).update(&[kind as u8]).update(id.as_bytes());
         ScopeHash(first_16(&hasher.finalize()))
+    }
+
+    /// Hash of an identity within a scope.
+    pub fn identity(&self, tenant: TenantNumber, scope: ScopeHash, identity: &Identity<'_>) -> IdentityHash {
+        let Identity { origin, name, media_type, sha256, size } = *identity;
+        let media_len = u16::try_from(media_type.len()).expect("a media type is at most 255 bytes");
+        let mut hasher = blake3::Hasher::new_keyed(&self.identity);
+        hasher.update(&tenant.0.to_le_bytes()).update(&scope.0).update(&[origin]).update(&sha256.0);
+        hasher.update(&size.to_le_bytes()).update(&media_len.to_le_bytes()).update(media_type.as_bytes());
+        hasher.update(name.as_bytes());
+        IdentityHash(first_16(&hasher.finalize()))
     }
 
     /// Hash of an op id within a scope.

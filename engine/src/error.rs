@@ -48,6 +48,26 @@ kinds! {
     NotFound = "NOT_FOUND", 3;
     /// It was here and is no more.
     Gone = "GONE", 3;
+    /// The conversation was deleted; its id is never used again.
+    ConvGone = "CONV_GONE", 3;
+    /// The scope was cut since this began, or takes nothing new.
+    Fenced = "FENCED", 4;
+    /// Another lease of the run was given out since: begin it again.
+    StaleToken = "STALE_TOKEN", 4;
+    /// The lease has ended: begin the run again.
+    LeaseLost = "LEASE_LOST", 4;
+    /// The run is over.
+    RunClosed = "RUN_CLOSED", 4;
+    /// Unarchive the conversation first.
+    ConvArchived = "CONV_ARCHIVED", 4;
+    /// Another reply has the run's artifacts.
+    AlreadyClaimed = "ALREADY_CLAIMED", 4;
+    /// The run ended otherwise.
+    AlreadyFinished = "ALREADY_FINISHED", 4;
+    /// It lives as long as its owner.
+    NotExpirable = "NOT_EXPIRABLE", 4;
+    /// It was changed since: look again.
+    VersionConflict = "VERSION_CONFLICT", 4;
     /// The content is not what the caller expected.
     DigestMismatch = "DIGEST_MISMATCH", 4;
     /// Damage: restore the named file, or leave the named artifact out.

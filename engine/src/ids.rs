@@ -48,8 +48,12 @@ bytes_id!(/// An upload's random id.
     UploadId, 16, base32);
 bytes_id!(/// The keyed hash that stands for an id which a caller gave.
     ScopeHash, 16, hex);
+bytes_id!(/// A run's random id.
+    RunId, 16, base32);
 bytes_id!(/// The keyed hash of an op id.
     OpHash, 16, hex);
+bytes_id!(/// The keyed hash of what two puts have in common that are one: origin, name, type, content.
+    IdentityHash, 16, hex);
 bytes_id!(/// The keyed BLAKE3 of a chunk or of a recipe page.
     ChunkId, 32, hex);
 bytes_id!(/// The keyed BLAKE3 of a blob's SHA-256 and size: the blob's key in the catalog.
@@ -83,6 +87,23 @@ impl ArtifactId {
     }
 }
 
+impl RunId {
+    /// Reads an id as [`Display`](fmt::Display) writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_base32(text).map(Self)
+    }
+}
+
+/// The random part of a run token. It is a fence and not a credential, and is not printed all the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TokenBits(pub [u8; 16]);
+
+impl fmt::Debug for TokenBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenBits(..)")
+    }
+}
+
 impl Sha256 {
     /// Reads 64 hexadecimal digits of either case.
     pub fn parse(text: &str) -> Option<Self> {
@@ -113,6 +134,11 @@ impl Lsn {
     pub const NONE: Self = Self(0);
     /// The first LSN of a new store.
     pub const FIRST: Self = Self((1 << 48) | 1);
+
+    /// The life of the store that it belongs to.
+    pub const fn incarnation(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
 
     /// The LSN `count` further on. The sequence has 48 bits; a store that made a million commits a second would need nine years.
     #[must_use]

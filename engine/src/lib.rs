@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod canary;
 pub mod catalog;
+pub mod checkpoint;
 pub mod checksum;
 pub mod chunker;
 pub mod clock;
@@ -29,13 +30,16 @@ pub mod segment;
 pub mod store;
 pub mod superblock;
 mod sync;
+pub mod table;
 pub mod verify;
 
+pub use checkpoint::{Checkpointed, Tuning as CheckpointTuning};
 pub use error::{Error, Kind, Place, Result};
 pub use ingest::{Put, PutReply, Tuning};
-pub use ownership::AccountScope;
+pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope};
 pub use recovery::{OpenReport, Problem};
 pub use store::{
-    ArtifactInfo, ArtifactState, Cursor, Get, InitOptions, ListPage, OpenMode, OpenOptions, Stats, Store, World,
+    ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Get, InitOptions, Leased,
+    ListPage, OpenMode, OpenOptions, RunInfo, Stats, Store, Tag, World,
 };
 pub use verify::{VerifyOptions, VerifyReport};

@@ -36,6 +36,14 @@ pub const CHUNK_LEN_MAX: u32 = 8 << 20;
 pub const TENANTS_MAX: u32 = 65_536;
 /// Segments of a manifest.
 pub const MANIFEST_SEGMENTS_MAX: u32 = 1 << 20;
+/// Tables of a manifest.
+pub const MANIFEST_TABLES_MAX: u32 = 65_536;
+/// A memtable is written as tables when it holds this much.
+pub const MEMTABLE_BYTES: u64 = 16 << 20;
+/// A checkpoint is due when the log has grown by this much.
+pub const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
+/// Table pages that are kept in memory.
+pub const TABLE_CACHE_BYTES: u64 = 16 << 20;
 /// Ids of files stay below this.
 pub const FILE_ID_MAX: u64 = i64::MAX.unsigned_abs();
 /// Ceilings are raised by this.
@@ -68,6 +76,8 @@ pub const BULK_WRITE_PIPELINED: usize = 2 << 20;
 pub const NAME_LEN_MAX: usize = 255;
 /// Id that a caller gives, bytes.
 pub const SCOPE_ID_LEN_MAX: usize = 128;
+/// Key of a tag, bytes.
+pub const TAG_KEY_LEN_MAX: usize = 255;
 /// Media type, bytes.
 pub const MEDIA_TYPE_LEN_MAX: usize = 255;
 /// Opaque key of an artifact, bytes.
@@ -76,6 +86,18 @@ pub const ARTIFACT_KEY_LEN_MAX: usize = 1024;
 pub const LIST_PAGE_MAX: usize = 1000;
 /// How long an account's op outcome answers a retry.
 pub const ACCOUNT_OP_KEPT_MS: u64 = 7 * 24 * 3600 * 1000;
+/// How long a run's op outcomes answer a retry once it is finished.
+pub const RUN_OP_KEPT_MS: u64 = 24 * 3600 * 1000;
+/// Tags of a run.
+pub const RUN_TAGS_MAX: usize = 256;
+/// Artifacts that a claim takes, and those that it leaves.
+pub const CLAIM_MAX: usize = 10_000;
+/// How long a run may last, and how long what it puts is kept, unless it is told otherwise.
+pub const RUN_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
+/// How long a lease lasts unless it is told otherwise.
+pub const LEASE_MS: u64 = 10 * 60 * 1000;
+/// No span of time that a caller gives is longer: a hundred years.
+pub const SPAN_MS_MAX: u64 = 100 * 366 * 24 * 3600 * 1000;
 /// Smallest segment that a store may be made with.
 pub const SEGMENT_LEN_MIN: u64 = 16 << 10;
 /// Largest segment that a store may be made with.

@@ -77,6 +77,7 @@ pub struct Root {
 struct State {
     superblock: Superblock,
     next_file: u64,
+    next_generation: u64,
 }
 
 impl Root {
@@ -104,7 +105,8 @@ impl Root {
         secure(&*file, &superblock)?;
         let reused = canary::sings(Canary::FileIdReused);
         let next_file = if reused { superblock.log_head.0.0 + 1 } else { superblock.ceiling_file.0 };
-        Ok(Self { file, state: Mutex::new(State { superblock, next_file }), health })
+        let next_generation = superblock.ceiling_generation;
+        Ok(Self { file, state: Mutex::new(State { superblock, next_file, next_generation }), health })
     }
 
     /// The state as it is on disk.
@@ -142,6 +144,16 @@ impl Root {
         }
         state.next_file += 1;
         Ok(FileId(state.next_file - 1))
+    }
+
+    /// A generation that was never used, likewise.
+    pub fn allocate_generation(&self) -> Result<u64> {
+        let mut state = self.state.lock();
+        if state.next_generation >= state.superblock.ceiling_generation {
+            self.write(&mut state, |s| s.ceiling_generation += CEILING_STEP)?;
+        }
+        state.next_generation += 1;
+        Ok(state.next_generation - 1)
     }
 }
 

@@ -35,6 +35,8 @@ pub enum FileName {
     Manifest(u64, bool),
     /// A segment.
     Segment(u64),
+    /// A table: its id, and whether it is copy `b`.
+    Table(u64, bool),
     /// A reserve.
     Reserve(u64),
     /// The lock.
@@ -49,6 +51,15 @@ impl FileName {
             return match copy {
                 "a" => Some(Self::Manifest(decimal(generation)?, false)),
                 "b" => Some(Self::Manifest(decimal(generation)?, true)),
+                _ => None,
+            };
+        }
+        if let Some(rest) = name.strip_prefix("table-") {
+            let (id, copy) = rest.split_once('.')?;
+            let id = decimal(id).filter(|id| limits::is_file_id(*id))?;
+            return match copy {
+                "a" => Some(Self::Table(id, false)),
+                "b" => Some(Self::Table(id, true)),
                 _ => None,
             };
         }
@@ -82,6 +93,11 @@ pub fn reserve_name(id: u64) -> String {
     format!("reserve-{id}")
 }
 
+/// The names of both copies of a table.
+pub fn table_names(id: u64) -> [String; 2] {
+    [format!("table-{id}.a"), format!("table-{id}.b")]
+}
+
 /// The names of both copies of a manifest.
 pub fn manifest_names(generation: u64) -> [String; 2] {
     [format!("manifest-{generation}.a"), format!("manifest-{generation}.b")]
@@ -95,8 +111,17 @@ mod tests {
     fn only_the_names_of_the_table_are_files_of_a_store() {
         assert_eq!(FileName::parse("segment-10"), Some(FileName::Segment(10)));
         assert_eq!(FileName::parse("manifest-7.b"), Some(FileName::Manifest(7, true)));
-        for name in ["segment-01", "segment-0", "segment-", "segment-+1", "segment-9223372036854775808", "manifest-1.c"]
-        {
+        assert_eq!(FileName::parse("table-7.b"), Some(FileName::Table(7, true)));
+        for name in [
+            "segment-01",
+            "segment-0",
+            "segment-",
+            "segment-+1",
+            "segment-9223372036854775808",
+            "manifest-1.c",
+            "table-01.a",
+            "table-1",
+        ] {
             assert_eq!(FileName::parse(name), None, "{name}");
         }
     }

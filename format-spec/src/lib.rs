@@ -29,10 +29,11 @@ pub mod seal;
 pub mod segment;
 pub mod store;
 pub mod superblock;
+pub mod table;
 
 pub use bytes::{Bytes, ReadSeek, first_nonzero, read_vec};
 pub use error::{Error, Place, Result};
-pub use files::{FileName, Files, manifest_names, reserve_name, segment_name};
+pub use files::{FileName, Files, manifest_names, reserve_name, segment_name, table_names};
 
 /// The UUID of a store or the epoch of a segment.
 pub type Id16 = [u8; 16];

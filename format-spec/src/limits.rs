@@ -22,6 +22,16 @@ pub const CHUNK: u32 = 8_388_608;
 pub const TENANTS: u32 = 65_536;
 /// Segments of a manifest.
 pub const SEGMENTS: u32 = 1_048_576;
+/// Tables of a manifest.
+pub const TABLES: u32 = 65_536;
+/// Pages of a table.
+pub const TABLE_PAGES: u32 = 4_096;
+/// Sections of a table.
+pub const TABLE_SECTIONS: u32 = 32;
+/// Tags of a run.
+pub const RUN_TAGS: u16 = 256;
+/// Artifacts that a claim takes, and those that it leaves.
+pub const CLAIM_ENTRIES: u32 = 10_000;
 /// Highest file id.
 pub const FILE_ID: u64 = (1 << 63) - 1;
 /// The sequence part of an LSN.

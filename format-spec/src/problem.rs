@@ -25,6 +25,10 @@ pub enum ProblemKind {
     NotZero,
     /// A seal or footer contradicts the frames of its segment.
     Seal,
+    /// A page of a table is damaged, or a table is not built as the format says.
+    Table,
+    /// The sums of the manifest are not what the tables add up to.
+    Sums,
     /// A segment is not as the manifest, the segment keyspace or the superblock says.
     Segment,
     /// An id in use is at or above its ceiling.

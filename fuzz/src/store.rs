@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use holdfast::{
-    AccountScope, Get, OpenMode, OpenOptions, Put, Store, VerifyOptions, World,
+    AccountScope, Destination, Get, OpenMode, OpenOptions, Put, Store, VerifyOptions, World,
     disk::{
         Name,
         sim::{Image, SimDisk},
@@ -77,7 +77,7 @@ fn write(store: &Store) {
     for len in [900_usize, 9000] {
         let bytes: Vec<u8> = (0..len).map(|n| u8::try_from(n % 251).expect("below 251")).collect();
         let put = Put {
-            scope: AccountScope { tenant: "default", account: "fuzz" },
+            scope: Destination::Account(AccountScope { tenant: "default", account: "fuzz" }),
             name: "new",
             origin: Origin::Upload,
             media_type: None,
@@ -88,7 +88,7 @@ fn write(store: &Store) {
         };
         let Ok(reply) = store.put(&put, &mut &*bytes) else { continue };
         let mut read = Vec::new();
-        store.get(&put.scope, reply.id, &Get::WHOLE, &mut read).expect("what was acknowledged can be read");
+        store.get(AccountScope { tenant: "default", account: "fuzz" }, reply.id, &Get::WHOLE, &mut read).expect("what was acknowledged can be read");
         assert!(read == bytes, "other bytes than were acknowledged");
     }
 }
@@ -102,7 +102,7 @@ fn read_all(base: &Base, is_forged: bool, store: &Store) {
         let scope = AccountScope { tenant: "default", account };
         let mut ids: Vec<ArtifactId> = Vec::new();
         let mut after = None;
-        while let Ok(page) = store.list(&scope, after, 100) {
+        while let Ok(page) = store.list(scope, after, 100) {
             ids.extend(page.artifacts.iter().map(|info| info.id));
             after = page.next;
             if after.is_none() || ids.len() > 1000 {

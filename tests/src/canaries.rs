@@ -1,4 +1,4 @@
-//! Seeded bugs: a campaign that does not notice them proves nothing. Each must break something within 20,000 images of the gate's
+//! Seeded bugs: a campaign that does not notice them proves nothing. Each must break something within 80,000 images of the gate's
 //! first seed.
 //!
 //! [`Canary::UnsaltedChecksums`] is noticed by the independent parser alone: segments are zeroed before use, so that no crash shows the
@@ -17,7 +17,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug)]
 pub struct Arguments {
     /// Give up on a bug after so many images.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 80_000)]
     pub images: u64,
     /// The first seed.
     #[arg(long, default_value_t = 0)]
@@ -35,8 +35,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let watch = Stopwatch::start();
         canary::choose(Some(bug));
         // A failed sync is no crash.
-        let (images, caught) =
-            if bug == Canary::PoisonIgnored { faults::until_violation() } else { until_violation(arguments) };
+        let (images, caught) = if matches!(bug, Canary::PoisonIgnored | Canary::TableSyncRetried) {
+            faults::until_violation()
+        } else {
+            until_violation(arguments)
+        };
         canary::choose(None);
         let seconds = watch.elapsed().as_secs();
         // A bug that shows without a crash needs no campaign, so that it proves nothing about one.

@@ -21,11 +21,12 @@ use crate::{
     harness::{
         Machine, Promise, PutStep, Stored,
         content::Contents,
+        deeds::Deed,
         machine::START,
         promise::{Event, Timeline},
         run::request,
         source::Source,
-        workload::ACCOUNTS,
+        workload::{ACCOUNTS, Into},
     },
     oracle::{self, Checks, Used, independent, logical},
     random::Random,
@@ -129,6 +130,8 @@ fn plans(seed: u64) -> Vec<Vec<PutStep>> {
                 fails_at: None,
                 piece: 1 + random.index(5000),
                 during: Vec::new(),
+                into: Into::Account,
+                deletes: None,
             })
             .collect()
     };
@@ -167,13 +170,14 @@ fn stored(step: &PutStep, reply: holdfast::PutReply) -> Stored {
         sha256: reply.sha256,
         expires_at: None,
         op_id: step.op_id.clone(),
+        deed: Deed::default(),
     }
 }
 
 /// All artifacts in the order of their commits.
 fn order(store: &Store) -> Result<Vec<ArtifactId>, String> {
     let scope = AccountScope { tenant: "default", account: ACCOUNTS[0] };
-    let page = store.list(&scope, None, 1000).map_err(|e| format!("list: {e}"))?;
+    let page = store.list(scope, None, 1000).map_err(|e| format!("list: {e}"))?;
     Ok(page.artifacts.iter().map(|info| info.id).collect())
 }
 

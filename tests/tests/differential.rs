@@ -76,3 +76,21 @@ fn what_fuzzing_found_stays_found() {
     let seal = Seal { end: BASE + 128, footer: 8192, synced_upto: 8192, ..Seal::default() };
     one(Structure::Seal, &[&[0][..], &seal.encode()].concat());
 }
+
+/// Bytes of vectors with one byte changed here and there, checksums made right: the readers agree, and nothing panics.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "vectors are files of the source tree, not of a store")]
+fn tables_read_the_same_in_both_readers_and_hostile_ones_do_not_panic() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../format-spec/vectors");
+    for name in ["valid/table", "valid/table-overflow", "valid/table-branch"] {
+        let good = std::fs::read(format!("{vectors}/{name}.bin")).expect("a vector");
+        differential::table::run(&[&[0], &good[..]].concat());
+        for offset in (0..good.len()).step_by(7) {
+            for change in [1, 0x80, 0xff] {
+                let mut bad = [&[1], &good[..]].concat();
+                bad[1 + offset] ^= change;
+                differential::table::run(&bad);
+            }
+        }
+    }
+}

@@ -20,7 +20,7 @@ use holdfast::{
 
 const SCOPE: AccountScope<'static> = AccountScope { tenant: "default", account: "someone" };
 const PUT: Put<'static> = Put {
-    scope: SCOPE,
+    scope: holdfast::Destination::Account(SCOPE),
     name: "a",
     origin: Origin::Upload,
     media_type: None,
@@ -77,7 +77,7 @@ fn survives(chosen: Option<Canary>, run: impl Fn(&Store) -> (ArtifactId, Vec<u8>
     let after = SimDisk::from_image(&cut_off(&disk), 1);
     drop(store);
     let mut read = Vec::new();
-    let got = open(&after, 3).and_then(|store| store.get(&SCOPE, id, &Get::WHOLE, &mut read));
+    let got = open(&after, 3).and_then(|store| store.get(SCOPE, id, &Get::WHOLE, &mut read));
     got.is_ok() && read == bytes
 }
 

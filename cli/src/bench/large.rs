@@ -210,7 +210,7 @@ impl OneStream<'_> {
     }
 
     fn written(&self) -> Result<u64, Error> {
-        process::written_bytes().map_err(self.place.failed("count the bytes written"))
+        process::written_bytes(self.place.disk.path()).map_err(self.place.failed("count the bytes written"))
     }
 }
 
@@ -223,7 +223,7 @@ fn timed_put(store: &Store, name: &str, mut bytes: Noise, size: u64) -> Result<(
 /// Gives the bytes a second.
 fn timed_get(store: &Store, reply: &PutReply) -> Result<f64, Error> {
     let watch = Stopwatch::start();
-    store.get(&SCOPE, reply.id, &Get::WHOLE, &mut io::sink())?;
+    store.get(SCOPE, reply.id, &Get::WHOLE, &mut io::sink())?;
     Ok(figure(reply.size) / watch.seconds())
 }
 
@@ -273,7 +273,7 @@ fn memory_peak(plan: &Plan, place: &Place) -> Outcome<Row> {
     let mut progress = Progress::new("bench large, memory", plan.size.saturating_mul(2));
     let mut source = Noise::repeating(0, plan.size, REPEATED);
     let reply = store.put(&put("stream", plan.size), &mut Watched { inner: &mut source, progress: &mut progress })?;
-    store.get(&SCOPE, reply.id, &Get::WHOLE, &mut Watched { inner: &mut io::sink(), progress: &mut progress })?;
+    store.get(SCOPE, reply.id, &Get::WHOLE, &mut Watched { inner: &mut io::sink(), progress: &mut progress })?;
     let peak = process::memory_peak().map_err(place.failed("read the memory peak"))?;
     store.close()?;
     Ok(Row::alone("memory_peak", mib(peak), "MiB"))

@@ -18,7 +18,7 @@ pub(crate) const SCOPE: AccountScope<'static> = AccountScope { tenant: "default"
 /// A put of an artifact of that name.
 pub(crate) const fn put(name: &str, size: u64) -> Put<'_> {
     Put {
-        scope: SCOPE,
+        scope: holdfast::Destination::Account(SCOPE),
         name,
         origin: Origin::Upload,
         media_type: None,

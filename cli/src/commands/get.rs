@@ -9,8 +9,8 @@ use std::{
 
 use clap::Args;
 use holdfast::{
-    AccountScope, ArtifactInfo, Error, Get, OpenMode, Store,
-    ids::{ArtifactId, Sha256},
+    ArtifactInfo, Error, Get, OpenMode, Scope, Store,
+    ids::{ArtifactId, RunId, Sha256},
 };
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::{
     files::{Sink, Target},
     output::{invalid, shown, stdout_failure},
     session::Session,
-    values::{ByteRange, artifact_id, byte_range, sha256},
+    values::{ByteRange, artifact_id, byte_range, run_id, sha256},
 };
 
 /// Get an artifact's bytes, verified
@@ -31,6 +31,7 @@ use crate::{
     &[
         "holdfast get mfrggzdfmztwq2lknnwg23tpoa",
         "holdfast get mfrggzdfmztwq2lknnwg23tpoa report.pdf",
+        "holdfast get --conversation thread-7 mfrggzdfmztwq2lknnwg23tpoa report.pdf",
         "holdfast get --range 0-1023 mfrggzdfmztwq2lknnwg23tpoa - | xxd",
     ],
     &[0, 1, 2, 3, 4, 5, 6, 7],
@@ -41,9 +42,15 @@ pub(crate) struct GetArgs {
     pub(crate) id: ArtifactId,
     /// File to write, or `-` for standard output
     pub(crate) path: Option<PathBuf>,
-    /// Account that owns it
-    #[arg(long, value_name = "A", default_value = "default")]
-    pub(crate) account: String,
+    /// Account that owns it; `default` if nothing else is named. Beside the others: the account that they must be of
+    #[arg(long, value_name = "A")]
+    pub(crate) account: Option<String>,
+    /// Conversation that owns it
+    #[arg(long, value_name = "C", conflicts_with = "run")]
+    pub(crate) conversation: Option<String>,
+    /// Run that has it and has not given it away
+    #[arg(long, value_name = "R", value_parser = run_id)]
+    pub(crate) run: Option<RunId>,
     /// Bytes A to B, both included and counted from 0; `A-` for all from A. Size and SHA-256 that are printed are those of the whole artifact
     #[arg(long, value_name = "A-B", value_parser = byte_range)]
     pub(crate) range: Option<ByteRange>,
@@ -53,9 +60,13 @@ pub(crate) struct GetArgs {
 }
 
 impl GetArgs {
+    fn scope<'a>(&'a self, session: &'a Session) -> Scope<'a> {
+        session.scope(self.account.as_deref(), self.conversation.as_deref(), self.run)
+    }
+
     /// The whole of an artifact of the default account.
     pub(crate) fn of(id: ArtifactId) -> Self {
-        Self { id, path: None, account: "default".to_owned(), range: None, expect_sha256: None }
+        Self { id, path: None, account: None, conversation: None, run: None, range: None, expect_sha256: None }
     }
 }
 
@@ -76,11 +87,11 @@ pub(crate) fn run(args: &GetArgs, session: &Session) -> Outcome {
 }
 
 fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
-    let scope = AccountScope { tenant: "default", account: &args.account };
-    let info = store.stat(&scope, args.id)?;
+    let scope = args.scope(session);
+    let info = store.stat(scope, args.id)?;
     let mut target = match &args.path {
         Some(path) if path.as_os_str() == "-" => {
-            return read(args, store, &info, &mut standard_output()?, stdout_failure);
+            return read(args, store, scope, &info, &mut standard_output()?, stdout_failure);
         }
         Some(path) => Target::replacing(path)?,
         // The name rule leaves no `/`, no NUL and no `..` in it: joined to `.` it stays here, also with a `-` in front.
@@ -88,7 +99,7 @@ fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
     };
     let path = args.path.as_ref().map_or_else(|| info.name.clone(), |path| path.to_string_lossy().into_owned());
     let file = shown(&path);
-    read(args, store, &info, &mut target, |error| Error::io(error, &path, "write").into())?;
+    read(args, store, scope, &info, &mut target, |error| Error::io(error, &path, "write").into())?;
     target.put_in_place()?;
     let got = Got { id: info.id.to_string(), size: info.size, sha256: info.sha256.to_string(), path };
     session.output.line(&got, format!("{}  {:>12}  {file}", got.id, got.size))
@@ -102,6 +113,7 @@ fn standard_output() -> Result<File, Failure> {
 fn read(
     args: &GetArgs,
     store: &Store,
+    scope: Scope<'_>,
     info: &ArtifactInfo,
     to: &mut dyn Write,
     failed: impl FnOnce(io::Error) -> Failure,
@@ -114,10 +126,9 @@ fn read(
     };
     let len = range.as_ref().map_or(info.size, |range| range.end - range.start);
     let get = Get { range, expect_sha256: args.expect_sha256 };
-    let scope = AccountScope { tenant: "default", account: &args.account };
     let mut sink = Sink::new(to, len);
     let read = store
-        .get(&scope, args.id, &get, &mut sink)
+        .get(scope, args.id, &get, &mut sink)
         .and_then(|_| sink.flush().map_err(|error| Error::io(error, "the target", "write")));
     match (read, sink.failure()) {
         (Ok(()), _) => Ok(()),

@@ -1,7 +1,9 @@
 //! The commands, one file each: its arguments, its help, what it calls and what it prints.
 
 pub(crate) mod bench;
+pub(crate) mod checkpoint;
 pub(crate) mod completions;
+pub(crate) mod conversation;
 pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod inspect;
@@ -9,6 +11,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod quickstart;
+pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
 pub(crate) mod verify;
@@ -34,6 +37,9 @@ pub(crate) struct Cli {
     /// Directory of the store
     #[arg(long, global = true, env = "HOLDFAST_STORE", hide_env_values = true, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
+    /// Name of the tenant
+    #[arg(long, global = true, value_name = "T", default_value = "default", hide_default_value = true)]
+    pub(crate) tenant: String,
     /// Print JSON, one object a line; errors too, on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -48,9 +54,12 @@ pub(crate) enum Command {
     Get(get::GetArgs),
     Stat(stat::StatArgs),
     List(list::ListArgs),
+    Conversation(conversation::ConversationArgs),
+    Run(run::RunArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Quickstart(quickstart::QuickstartArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),

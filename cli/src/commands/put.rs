@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use holdfast::{
-    AccountScope, Error, Kind, OpenMode, Put, PutReply, Store,
+    Destination, Error, Kind, OpenMode, Put, PutReply, RunToken, Store,
     clock::{Clock, OsClock},
     format::artifact::Origin,
     ids::Time,
@@ -19,7 +19,7 @@ use crate::{
     files::{Base, Source},
     output::invalid,
     session::Session,
-    values::{after, duration_ms, origin},
+    values::{after, duration_ms, origin, run_token},
 };
 
 /// Put files into the store; prints a line for each once it is durable
@@ -30,6 +30,7 @@ use crate::{
     &[
         "holdfast put report.pdf figures/*.png",
         "holdfast put --root ./outbox --expires-in 30d result.csv",
+        "holdfast put --conversation thread-7 --origin model_output answer.md",
         "tar c src | holdfast put --name src.tar -",
     ],
     &[0, 1, 2, 3, 4, 5, 6, 7],
@@ -41,12 +42,18 @@ pub(crate) struct PutArgs {
     /// Take the files from beneath this directory only: no link is followed, no `..` is taken
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Account that owns them
-    #[arg(long, value_name = "A", default_value = "default")]
-    pub(crate) account: String,
-    /// Where they come from: `upload`, `sandbox_export`, `model_output`, `tool_output` or `derived`
-    #[arg(long, value_name = "O", default_value = "upload", value_parser = origin)]
-    pub(crate) origin: Origin,
+    /// Account that owns them; `default` if nothing else is named. Beside --conversation: the account that it must be of
+    #[arg(long, value_name = "A", conflicts_with = "token")]
+    pub(crate) account: Option<String>,
+    /// Conversation that owns them, as long as it lives
+    #[arg(long, value_name = "C", conflicts_with = "token")]
+    pub(crate) conversation: Option<String>,
+    /// Token of the run that owns them until they are claimed or its ttl is over; `@FILE` reads it from a file
+    #[arg(long, value_name = "TOK", value_parser = run_token)]
+    pub(crate) token: Option<RunToken>,
+    /// Where they come from: `upload`, `sandbox_export`, `model_output`, `tool_output` or `derived`; `upload` for an account
+    #[arg(long, value_name = "O", value_parser = origin)]
+    pub(crate) origin: Option<Origin>,
     /// Name on the record, for one file; by default the last part of its path
     #[arg(long, value_name = "N")]
     pub(crate) name: Option<String>,
@@ -70,8 +77,10 @@ impl PutArgs {
         Self {
             files,
             root: None,
-            account: "default".to_owned(),
-            origin: Origin::Upload,
+            account: None,
+            conversation: None,
+            token: None,
+            origin: None,
             name: None,
             media_type: None,
             order: None,
@@ -80,7 +89,14 @@ impl PutArgs {
         }
     }
 
+    fn is_for_account(&self) -> bool {
+        self.conversation.is_none() && self.token.is_none()
+    }
+
     fn check(&self) -> Result<(), Error> {
+        if self.origin.is_none() && !self.is_for_account() {
+            return Err(invalid("--origin is needed with --conversation and --token: where do the files come from?"));
+        }
         let stdin = self.files.iter().any(|file| is_stdin(file));
         if self.files.len() > 1 && (self.name.is_some() || self.op_id.is_some() || stdin) {
             return Err(invalid("--name, --op-id and `-` go with one FILE"));
@@ -162,7 +178,7 @@ fn put_each(
     let mut first_failure = None;
     for (index, file) in args.files.iter().enumerate() {
         let path = file.to_string_lossy().into_owned();
-        match put_one(args, base, expires_at, store, file, index as u64) {
+        match put_one(args, base, expires_at, store, file, index as u64, session) {
             Ok(reply) => {
                 let line = Stored::new(reply, path);
                 let note = if line.replayed { "  (as before)" } else { "" };
@@ -188,15 +204,22 @@ fn put_one(
     store: &Store,
     file: &Path,
     index: u64,
+    session: &Session,
 ) -> Result<PutReply, Error> {
     let order = match args.order {
         None => None,
         Some(first) => Some(first.checked_add(index).ok_or_else(|| invalid("--order is too large"))?),
     };
     let mut put = Put {
-        scope: AccountScope { tenant: "default", account: &args.account },
+        scope: match (args.token, &args.conversation) {
+            (Some(token), _) => Destination::Run { tenant: &session.tenant, token },
+            (None, Some(conversation)) => {
+                Destination::Conversation(session.conversation(args.account.as_deref(), conversation))
+            }
+            (None, None) => Destination::Account(session.account(args.account.as_deref())),
+        },
         name: args.name.as_deref().map_or_else(|| name_of(file), Ok)?,
-        origin: args.origin,
+        origin: args.origin.unwrap_or(Origin::Upload),
         media_type: args.media_type.as_deref(),
         op_id: args.op_id.as_deref(),
         order,

@@ -59,7 +59,7 @@ pub(crate) fn run(_: &QuickstartArgs, session: &Session) -> Outcome {
         _ => make_temporary_directory("holdfast-quickstart")?,
     };
     let scratch = Scratch::new()?;
-    Tour { session: &Session::new(Some(dir.clone()), session.output.json), dir, scratch }.run()
+    Tour { session: &Session::new(Some(dir.clone()), session.tenant.clone(), session.output.json), dir, scratch }.run()
 }
 
 struct Tour<'a> {

@@ -29,6 +29,7 @@ pub(crate) struct Figures {
     disk_bytes: u64,
     segments: u64,
     tables: u64,
+    mirror_reads: u64,
     /// Why the store takes no writes; null if it does.
     read_only: Option<String>,
     /// Damaged places that the open found.
@@ -48,7 +49,8 @@ impl fmt::Display for Figures {
         writeln!(f, "dead bytes     {:>14}  in segments, of no use any more", self.dead_bytes)?;
         writeln!(f, "disk bytes     {:>14}  allocated by all files", self.disk_bytes)?;
         writeln!(f, "segments       {:>14}", self.segments)?;
-        write!(f, "tables         {:>14}", self.tables)?;
+        writeln!(f, "tables         {:>14}", self.tables)?;
+        write!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)?;
         for name in &self.strange_files {
             write!(f, "\nnot the store's, left alone: {}", shown(name))?;
         }
@@ -81,6 +83,7 @@ pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
         disk_bytes: stats.disk_bytes,
         segments: stats.segments,
         tables: stats.tables,
+        mirror_reads: stats.mirror_reads,
         read_only: report.read_only,
         problems: report.problems.len() as u64,
         strange_files: report.strange_files,

@@ -7,6 +7,7 @@ mod damage;
 mod get;
 mod inspect;
 mod lock;
+mod owners;
 mod put;
 mod root;
 mod shapes;

@@ -58,6 +58,7 @@ fn init_put_get_and_stats_have_their_names() {
             "disk_bytes",
             "live_bytes",
             "logical_bytes",
+            "mirror_reads",
             "problems",
             "read_only",
             "segments",

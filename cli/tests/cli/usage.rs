@@ -4,8 +4,38 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 12] =
-    ["init", "put", "get", "stat", "list", "verify", "inspect", "stats", "quickstart", "bench", "completions", "man"];
+const COMMANDS: [&str; 15] = [
+    "init",
+    "put",
+    "get",
+    "stat",
+    "list",
+    "conversation",
+    "run",
+    "verify",
+    "inspect",
+    "stats",
+    "checkpoint",
+    "quickstart",
+    "bench",
+    "completions",
+    "man",
+];
+
+/// Verbs of commands that have some.
+const VERBS: [(&str, &[&str]); 2] = [
+    ("conversation", &["open", "archive", "unarchive", "reset", "delete", "list"]),
+    ("run", &["begin", "renew", "pause", "tag", "claim", "finish", "list"]),
+];
+
+/// Every command with a help of its own.
+fn all() -> Vec<Vec<&'static str>> {
+    let verbs = VERBS.iter().flat_map(|(command, verbs)| verbs.iter().map(move |verb| vec![*command, *verb]));
+    COMMANDS.iter().map(|command| vec![*command]).chain(verbs).collect()
+}
+
+/// A token in its form, of no run.
+const TOKEN: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 fn run(args: &[&str]) -> Ran {
     holdfast().args(args).output().expect("it starts").into()
@@ -22,11 +52,12 @@ fn the_help_lists_every_command() {
 
 #[test]
 fn every_help_has_an_example_and_its_exit_codes() {
-    for args in [vec!["--help"]].into_iter().chain(COMMANDS.map(|command| vec![command, "--help"])) {
+    for command in [vec![]].into_iter().chain(all()) {
+        let args: Vec<_> = command.iter().copied().chain(["--help"]).collect();
         let help = run(&args).well().out;
         assert!(help.contains("Example"), "{args:?}: {help}");
         assert!(help.contains("Exit codes:\n  0  done"), "{args:?}: {help}");
-        let named = args.len() == 1 || help.contains(&format!("  holdfast {}", args[0]));
+        let named = command.is_empty() || help.contains(&format!("  holdfast {}", command.join(" ")));
         assert!(named, "the example of {args:?} shows another command");
     }
 }
@@ -35,8 +66,9 @@ fn every_help_has_an_example_and_its_exit_codes() {
 fn every_example_of_a_help_is_understood() {
     // Each example is run on an empty store: it may find nothing, but it is never the arguments that are wrong.
     let place = Place::new();
-    for command in COMMANDS {
-        let help = run(&[command, "--help"]).well().out;
+    place.write("token", TOKEN);
+    for command in all() {
+        let help = run(&command.iter().copied().chain(["--help"]).collect::<Vec<_>>()).well().out;
         let examples = help.split_once("Example").expect("it has one").1;
         for example in examples.lines().filter_map(|line| line.split_once("holdfast ").map(|(_, rest)| rest)) {
             let words: Vec<_> = example.split(" | ").next().expect("a first part").split_whitespace().collect();
@@ -82,6 +114,24 @@ fn arguments_that_do_not_fit_exit_with_2_as_text_and_as_json() {
         vec!["list", "--after", "x"],
         vec!["init", "--segment-size", "1"],
         vec!["init", "--segment-size", "12345"],
+        vec!["conversation"],
+        vec!["conversation", "open"],
+        vec!["conversation", "open", "--conversation", "a b"],
+        vec!["conversation", "open", "--conversation", ""],
+        vec!["run"],
+        vec!["run", "begin", "--ttl", "0s"],
+        vec!["run", "begin", "--tag", "email"],
+        vec!["run", "begin", "--tag", "=x"],
+        vec!["run", "begin", "--run", "short"],
+        vec!["run", "renew"],
+        vec!["run", "renew", "--token", "short"],
+        vec!["run", "renew", "--token", "@missing"],
+        vec!["run", "finish", "--token", TOKEN, "--outcome", "active"],
+        vec!["run", "tag", "--tag", "email=x"],
+        vec!["put", "--token", TOKEN, "file"],
+        vec!["put", "--conversation", "c", "file"],
+        vec!["put", "--conversation", "c", "--token", TOKEN, "--origin", "upload", "file"],
+        vec!["list", "--conversation", "c", "--all"],
         vec!["bench"],
         vec!["bench", "wide"],
         vec!["bench", "large", "--rows", "put,putt"],

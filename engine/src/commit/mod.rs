@@ -5,7 +5,7 @@
 //! and answers given: also refusals, since they may rest on an edit that was not durable yet.
 
 use crate::{
-    catalog::Catalog,
+    catalog::Published,
     clock::Clock,
     error::{Error, Kind, Result},
     format::commit::{Commit as CommitPayload, Edit, FIXED_LEN},
@@ -13,7 +13,7 @@ use crate::{
     ids::{Lsn, Time},
     limits::{COMMIT_REQUESTS_MAX, FRAME_LEN_MAX, GROUP_EDIT_BYTES, GROUP_FRAME_BYTES},
     log::{Log, append::Bounds, prepared::Readiness},
-    sync::{Arc, AtomicU64, Mutex, Ordering, RwLock},
+    sync::{Arc, AtomicU64, Mutex, OnceLock, Ordering},
 };
 
 mod queue;
@@ -25,12 +25,23 @@ pub use stage::Stage;
 use queue::{Pending, Queue, Slot, Step, Turn, Waiting};
 use stage::Overlay;
 
+/// What is done by a thread that has its answer, outside of all locks, before it goes on: what must not fall behind commits.
+pub trait Upkeep: Send + Sync {
+    /// Refuses a request where what it would add could not be kept within bounds.
+    fn admits(&self, commit: &Commit) -> Result<()>;
+    /// Called after each request.
+    fn after(&self, commit: &Commit);
+}
+
 /// The commit door of a store that is open for writing.
 pub struct Commit {
     queue: Queue,
     writer: Mutex<Writer>,
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     published_lsn: AtomicU64,
+    /// Bytes of the log since the last checkpoint's position.
+    log_bytes: AtomicU64,
+    upkeep: OnceLock<Box<dyn Upkeep>>,
     hw: AtomicU64,
     health: Arc<Health>,
     clock: Arc<dyn Clock>,
@@ -43,16 +54,12 @@ struct Writer {
 
 impl Commit {
     /// Opens the door over a log and the state that was rebuilt from it.
-    pub fn new(
-        log: Log,
-        published: Arc<RwLock<Catalog>>,
-        hw: Time,
-        health: Arc<Health>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(log: Log, published: Arc<Published>, hw: Time, health: Arc<Health>, clock: Arc<dyn Clock>) -> Self {
         Self {
             queue: Queue::default(),
             published_lsn: AtomicU64::new(log.next_lsn().0 - 1),
+            log_bytes: AtomicU64::new(0),
+            upkeep: OnceLock::new(),
             hw: AtomicU64::new(hw.0),
             writer: Mutex::new(Writer { log, hw }),
             published,
@@ -77,16 +84,42 @@ impl Commit {
         if request.bounds.frame_bytes > GROUP_FRAME_BYTES as u64 || request.bounds.commit_bytes > FRAME_LEN_MAX - 4096 {
             return Err(Error::new(Kind::TooMany, "more than one commit can hold: give fewer at a time"));
         }
+        if let Some(upkeep) = self.upkeep.get().filter(|_| !request.privileged) {
+            upkeep.admits(self)?;
+        }
         let slot = Arc::new(Slot::default());
         let mut step = self.queue.push(Box::new(Waiting::new(request, Arc::clone(&slot))));
-        loop {
+        let answer = loop {
             if let Some(step) = step.take() {
                 self.step(step);
             }
             match slot.wait() {
-                Turn::Answer(answer) => return answer,
+                Turn::Answer(answer) => break answer,
                 Turn::Step => step = Some(self.queue.called()),
             }
+        };
+        if let Some(upkeep) = self.upkeep.get() {
+            upkeep.after(self);
+        }
+        answer
+    }
+
+    /// Sets what is done after commits.
+    pub fn keep_up(&self, upkeep: Box<dyn Upkeep>) {
+        let _ = self.upkeep.set(upkeep);
+    }
+
+    /// Bytes of the log that the next open would replay.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes of the log that are to be replayed; what was counted before is `forgotten`.
+    pub fn count_log_bytes(&self, bytes: u64, forgotten: bool) {
+        if forgotten {
+            self.log_bytes.store(bytes, Ordering::Relaxed);
+        } else {
+            self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
@@ -155,7 +188,7 @@ impl Commit {
             for (index, pending) in group.iter_mut().enumerate() {
                 let lsn = writer.log.next_lsn().plus(index as u64);
                 let point = frames.point();
-                let mut stage = Stage::new(&published, &overlay, &mut frames, lsn, hw);
+                let mut stage = Stage::new(published, &overlay, &mut frames, lsn, hw);
                 let edits = pending.decide(&mut stage);
                 if edits.is_empty() {
                     // What a refused or replayed request brought along stays out of the log.
@@ -171,19 +204,19 @@ impl Commit {
             return Ok(());
         }
         let commit = CommitPayload { synced_upto: writer.log.synced_upto(), hw, requests: overlay.into_requests() };
+        let before = writer.log.tail().offset;
         writer.log.append(frames, &commit).map_err(|e| match e.kind() {
             Kind::ReadOnly => e,
             _ => e.with_kind(Kind::OutcomeUnknown),
         })?;
+        self.count_log_bytes(writer.log.tail().offset - before, false);
         writer.hw = hw;
         self.publish(commit, writer.log.next_lsn())
     }
 
     fn publish(&self, commit: CommitPayload, next_lsn: Lsn) -> Result<()> {
-        let mut published = self.published.write();
-        for edit in commit.requests.into_iter().flatten() {
-            published.take(edit).map_err(|e| self.health.fail(e).with_kind(Kind::OutcomeUnknown))?;
-        }
+        let applied = self.published.apply(commit.requests.into_iter().flatten().collect());
+        applied.map_err(|e| self.health.fail(e).with_kind(Kind::OutcomeUnknown))?;
         self.published_lsn.store(next_lsn.0 - 1, Ordering::Release);
         self.hw.store(commit.hw.0, Ordering::Release);
         Ok(())

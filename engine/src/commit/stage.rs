@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    catalog::{Catalog, State},
+    catalog::{Pair, State, View},
     error::Result,
     format::{commit::Edit, frame::FrameDraft, keyspace::Keyspace},
     ids::{Location, Lsn, Time},
@@ -38,6 +38,17 @@ fn bucket(key: &[u8]) -> Bucket {
 }
 
 impl Overlay {
+    /// What is staged of keys with a prefix, behind `after` if it is given: the newest of each. O(edits of the group), for what lists.
+    fn within(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>) -> BTreeMap<&[u8], Option<&[u8]>> {
+        let is_within = |edit: &&Edit| {
+            edit.keyspace == keyspace
+                && edit.key.starts_with(prefix)
+                && after.is_none_or(|after| edit.key.as_slice() > after)
+        };
+        let edits = self.requests.iter().flatten().filter(is_within);
+        edits.map(|edit| (edit.key.as_slice(), edit.value.as_deref())).collect()
+    }
+
     pub(super) fn stage(&mut self, edits: Vec<Edit>) {
         let request = self.requests.len();
         for (at, edit) in edits.iter().enumerate() {
@@ -68,7 +79,7 @@ impl Overlay {
 
 /// What a decision may look at and add to.
 pub struct Stage<'a> {
-    published: &'a Catalog,
+    published: View<'a>,
     overlay: &'a Overlay,
     frames: &'a mut Group,
     lsn: Lsn,
@@ -77,7 +88,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(super) const fn new(
-        published: &'a Catalog,
+        published: View<'a>,
         overlay: &'a Overlay,
         frames: &'a mut Group,
         lsn: Lsn,
@@ -108,6 +119,23 @@ impl State for Stage<'_> {
             Some(staged) => Ok(staged.value.clone()),
             None => self.published.get(keyspace, key),
         }
+    }
+
+    fn scan(&self, keyspace: Keyspace, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<Pair>> {
+        let staged = self.overlay.within(keyspace, prefix, after);
+        // Each staged entry may hide one that is published.
+        let published = self.published.scan(keyspace, prefix, after, limit.saturating_add(staged.len()))?;
+        // The published ones were read up to here; what is staged behind belongs to the next page.
+        let is_last = published.len() < limit.saturating_add(staged.len());
+        let end = published.last().map(|(key, _)| key.clone()).filter(|_| !is_last);
+        let mut merged: BTreeMap<Vec<u8>, Vec<u8>> = published.into_iter().collect();
+        for (key, value) in staged.into_iter().filter(|(key, _)| end.as_deref().is_none_or(|end| *key <= end)) {
+            match value {
+                Some(value) => drop(merged.insert(key.to_vec(), value.to_vec())),
+                None => drop(merged.remove(key)),
+            }
+        }
+        Ok(merged.into_iter().take(limit).collect())
     }
 }
 

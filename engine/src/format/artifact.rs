@@ -59,7 +59,7 @@ pub struct Born {
     /// Account that wrote it.
     pub account: ScopeHash,
     /// Run that wrote it.
-    pub run: Option<[u8; 16]>,
+    pub run: Option<ScopeHash>,
     /// Origin.
     pub origin: Origin,
     /// The caller's own order.
@@ -72,6 +72,7 @@ pub struct Born {
 
 /// An artifact: immutable content; only owner, expiry and version change.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags of the format")]
 pub struct Artifact {
     /// Random.
     pub id: ArtifactId,
@@ -117,9 +118,11 @@ pub struct Artifact {
     pub supersedes: Option<ArtifactId>,
     /// The artifact that it was made from.
     pub derived_from: Option<ArtifactId>,
+    /// True once its owner deleted it.
+    pub deleted: bool,
 }
 
-/// Bits of `flags`; those from 3 say that a field is present.
+/// Bits of `flags`; 3 to 10 say that a field is present.
 mod bit {
     pub(super) const TRUNCATED: u32 = 1;
     pub(super) const TREE: u32 = 1 << 1;
@@ -132,7 +135,8 @@ mod bit {
     pub(super) const LINK_OF: u32 = 1 << 8;
     pub(super) const SUPERSEDES: u32 = 1 << 9;
     pub(super) const DERIVED_FROM: u32 = 1 << 10;
-    pub(super) const ALL: u32 = (1 << 11) - 1;
+    pub(super) const DELETED: u32 = 1 << 11;
+    pub(super) const ALL: u32 = (1 << 12) - 1;
 }
 
 impl Artifact {
@@ -149,6 +153,7 @@ impl Artifact {
             (self.link_of.is_some(), bit::LINK_OF),
             (self.supersedes.is_some(), bit::SUPERSEDES),
             (self.derived_from.is_some(), bit::DERIVED_FROM),
+            (self.deleted, bit::DELETED),
         ]
         .into_iter()
         .fold(0, |flags, (set, bit)| if set { flags | bit } else { flags })
@@ -166,7 +171,7 @@ impl Artifact {
         put(o, at::POSITION, &self.place.position.to_le_bytes());
         put(o, at::OWNER, &self.owner.id);
         put(o, at::BORN_ACCOUNT, &self.born.account.0);
-        put(o, at::BORN_RUN, &self.born.run.unwrap_or_default());
+        put(o, at::BORN_RUN, &self.born.run.unwrap_or_default().0);
         put(o, at::BORN_ORDER, &self.born.order.unwrap_or_default().to_le_bytes());
         put(o, at::BORN_LSN, &self.born.lsn.0.to_le_bytes());
         put(o, at::BORN_TIME, &self.born.time.0.to_le_bytes());
@@ -223,7 +228,7 @@ impl Artifact {
             owner: Owner { kind: OwnerKind::from_number(f.u8(at::OWNER_KIND)).ok_or(bad)?, id: f.bytes(at::OWNER) },
             born: Born {
                 account: ScopeHash(f.bytes(at::BORN_ACCOUNT)),
-                run: id(at::BORN_RUN, bit::BORN_RUN)?,
+                run: id(at::BORN_RUN, bit::BORN_RUN)?.map(ScopeHash),
                 origin: Origin::from_number(f.u8(at::ORIGIN)).ok_or(bad)?,
                 order: number(at::BORN_ORDER, bit::BORN_ORDER)?,
                 lsn: Lsn(f.u64(at::BORN_LSN)),
@@ -247,6 +252,7 @@ impl Artifact {
             detach: has(bit::DETACH),
             supersedes: id(at::SUPERSEDES, bit::SUPERSEDES)?.map(ArtifactId),
             derived_from: id(at::DERIVED_FROM, bit::DERIVED_FROM)?.map(ArtifactId),
+            deleted: has(bit::DELETED),
         };
         let key_len = usize::from(f.u16(at::KEY_LEN));
         let holds = artifact.version >= 1
@@ -274,7 +280,7 @@ mod tests {
             owner: Owner { kind: OwnerKind::Conversation, id: [3; 16] },
             born: Born {
                 account: ScopeHash([4; 16]),
-                run: Some([5; 16]),
+                run: Some(ScopeHash([5; 16])),
                 origin: Origin::ToolOutput,
                 order: Some(0),
                 lsn: Lsn(6),
@@ -298,6 +304,7 @@ mod tests {
             detach: true,
             supersedes: Some(ArtifactId([18; 16])),
             derived_from: Some(ArtifactId([19; 16])),
+            deleted: true,
         }
     }
 
@@ -314,6 +321,7 @@ mod tests {
             detach: false,
             supersedes: None,
             derived_from: None,
+            deleted: false,
             ..full()
         };
         for artifact in [full(), bare] {

@@ -2,7 +2,10 @@
 //! order of bytes is the order of numbers.
 
 use super::{Bad, Decoded, fields::Cursor, is_file_id};
-use crate::ids::{ArtifactId, BlobKey, ChunkId, FileId, Lsn, OpHash, ScopeHash, TenantNumber, Time, UploadId};
+use crate::{
+    digest::ScopeKind,
+    ids::{ArtifactId, BlobKey, ChunkId, FileId, IdentityHash, Lsn, OpHash, ScopeHash, TenantNumber, Time, UploadId},
+};
 
 /// A keyspace. The numbers are format; those left out here have no format in this version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -12,6 +15,10 @@ pub enum Keyspace {
     Tenant = 1,
     /// Accounts.
     Account = 2,
+    /// Conversations.
+    Conversation = 3,
+    /// Runs.
+    Run = 4,
     /// Uploads in progress.
     Upload = 5,
     /// Artifact records.
@@ -26,10 +33,18 @@ pub enum Keyspace {
     Due = 16,
     /// Outcomes of operations with an op id.
     Op = 17,
+    /// Puts of runs and conversations by what they put.
+    Identity = 18,
+    /// Boundaries in the history of scopes.
+    Fence = 19,
     /// Chunks, pages and blobs without references.
     Zero = 20,
     /// Bulk segments.
     Segment = 21,
+    /// Runs and conversations of an account, in the order in which they began.
+    OfAccount = 23,
+    /// What runs gave to conversations.
+    Claim = 24,
 }
 
 impl Keyspace {
@@ -39,9 +54,11 @@ impl Keyspace {
     }
 
     /// Every keyspace of this version.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Tenant,
         Self::Account,
+        Self::Conversation,
+        Self::Run,
         Self::Upload,
         Self::Artifact,
         Self::Blob,
@@ -49,8 +66,12 @@ impl Keyspace {
         Self::ByOwner,
         Self::Due,
         Self::Op,
+        Self::Identity,
+        Self::Fence,
         Self::Zero,
         Self::Segment,
+        Self::OfAccount,
+        Self::Claim,
     ];
 }
 
@@ -169,6 +190,49 @@ impl AccountRef {
     }
 }
 
+/// A run or conversation of a tenant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ScopeRef {
+    /// The tenant.
+    pub tenant: TenantNumber,
+    /// The hash of its id.
+    pub scope: ScopeHash,
+}
+
+impl ScopeRef {
+    /// Key of its record, and of a run's claim.
+    pub fn key(&self) -> Vec<u8> {
+        [&ordered_u32(self.tenant.0)[..], &self.scope.0].concat()
+    }
+}
+
+/// What an account has besides artifacts. The numbers are those of owners.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Possession {
+    /// A run.
+    Run = 1,
+    /// A conversation.
+    Conversation = 3,
+}
+
+impl AccountRef {
+    /// Front of the keys of an account's runs or conversations.
+    pub fn possession_prefix(&self, kind: Possession) -> Vec<u8> {
+        [&self.key()[..], &[kind as u8]].concat()
+    }
+
+    /// Key of one of them.
+    pub fn possession_key(&self, kind: Possession, began: Lsn, scope: ScopeHash) -> Vec<u8> {
+        [&self.possession_prefix(kind)[..], &ordered_u64(began.0), &scope.0].concat()
+    }
+}
+
+/// The run or conversation of such a key.
+pub fn possession_of_key(key: &[u8]) -> Decoded<ScopeHash> {
+    key.last_chunk::<16>().map(|hash| ScopeHash(*hash)).ok_or(Bad::damaged("key of an account's run or conversation"))
+}
+
 const DUE_ARTIFACT: u8 = 1;
 const ZERO_CHUNK: u8 = 1;
 const ZERO_BLOB: u8 = 2;
@@ -216,6 +280,11 @@ pub fn op_key(begin: Lsn, scope: ScopeHash, op: OpHash) -> Vec<u8> {
     [&ordered_u64(begin.0)[..], &scope.0, &op.0].concat()
 }
 
+/// Key of an identity. `begin` is that of the run or conversation.
+pub fn identity_key(begin: Lsn, scope: ScopeHash, identity: IdentityHash) -> Vec<u8> {
+    [&ordered_u64(begin.0)[..], &scope.0, &identity.0].concat()
+}
+
 /// Key in `zero` of a chunk or page.
 pub fn zero_chunk_key(id: ChunkId) -> Vec<u8> {
     [&[ZERO_CHUNK][..], &id.0].concat()
@@ -242,12 +311,24 @@ pub fn key_holds(keyspace: Keyspace, key: &[u8]) -> bool {
     let has_tenant = |key: &[u8]| key.first_chunk::<4>().is_some_and(|tenant| *tenant != [0; 4]);
     key.len() == key_len(keyspace)
         && match keyspace {
-            Keyspace::Account | Keyspace::Artifact => has_tenant(key),
+            Keyspace::Account | Keyspace::Conversation | Keyspace::Run | Keyspace::Claim | Keyspace::Artifact => {
+                has_tenant(key)
+            }
+            Keyspace::OfAccount => {
+                let kinds = [Possession::Run as u8, Possession::Conversation as u8];
+                has_tenant(key) && key.get(20).is_some_and(|kind| kinds.contains(kind))
+            }
+            Keyspace::Fence => key.first().copied().and_then(ScopeKind::from_number).is_some(),
             Keyspace::ByOwner => has_tenant(key) && key.get(20).copied().and_then(OwnerKind::from_number).is_some(),
             Keyspace::Due => key.get(8) == Some(&DUE_ARTIFACT) && key.get(9..).is_some_and(has_tenant),
             Keyspace::Zero => matches!(key.first(), Some(&(ZERO_CHUNK | ZERO_BLOB))),
             Keyspace::Segment => segment_of_key(key).is_ok_and(is_file_id),
-            Keyspace::Tenant | Keyspace::Upload | Keyspace::Blob | Keyspace::Chunk | Keyspace::Op => true,
+            Keyspace::Tenant
+            | Keyspace::Upload
+            | Keyspace::Blob
+            | Keyspace::Chunk
+            | Keyspace::Op
+            | Keyspace::Identity => true,
         }
 }
 
@@ -255,12 +336,13 @@ pub fn key_holds(keyspace: Keyspace, key: &[u8]) -> bool {
 pub const fn key_len(keyspace: Keyspace) -> usize {
     match keyspace {
         Keyspace::Tenant | Keyspace::Upload => 16,
-        Keyspace::Account => 20,
+        Keyspace::Account | Keyspace::Conversation | Keyspace::Run | Keyspace::Claim => 20,
         Keyspace::Artifact => 36,
         Keyspace::Blob | Keyspace::Chunk => 32,
         Keyspace::ByOwner => 49,
-        Keyspace::Due => 45,
-        Keyspace::Op => 40,
+        Keyspace::Due | Keyspace::OfAccount => 45,
+        Keyspace::Op | Keyspace::Identity => 40,
+        Keyspace::Fence => 17,
         Keyspace::Zero => 33,
         Keyspace::Segment => 8,
     }
@@ -272,12 +354,12 @@ mod tests {
 
     #[test]
     fn keyspaces_have_the_numbers_of_the_format() {
-        let numbers = [1, 2, 5, 9, 10, 11, 12, 16, 17, 20, 21];
+        let numbers = [1, 2, 3, 4, 5, 9, 10, 11, 12, 16, 17, 18, 19, 20, 21, 23, 24];
         for (keyspace, number) in Keyspace::ALL.into_iter().zip(numbers) {
             assert_eq!(keyspace as u8, number);
             assert_eq!(Keyspace::from_number(number), Some(keyspace));
         }
-        for unknown in [0, 3, 4, 6, 7, 8, 13, 14, 15, 18, 19, 22, 23, 255] {
+        for unknown in [0, 6, 7, 8, 13, 14, 15, 22, 25, 255] {
             assert_eq!(Keyspace::from_number(unknown), None);
         }
     }
@@ -303,6 +385,9 @@ mod tests {
             (Keyspace::Artifact, account.artifact_key(ArtifactId([3; 16]))),
             (Keyspace::ByOwner, account.owner_key(owner, place(1, 2))),
             (Keyspace::Due, account.due_key(Time(1), ArtifactId([3; 16]))),
+            (Keyspace::Conversation, ScopeRef { tenant: TenantNumber(1), scope: ScopeHash([2; 16]) }.key()),
+            (Keyspace::OfAccount, account.possession_key(Possession::Run, Lsn(7), ScopeHash([2; 16]))),
+            (Keyspace::Identity, identity_key(Lsn(1), ScopeHash([1; 16]), IdentityHash([1; 16]))),
             (Keyspace::Op, op_key(Lsn::NONE, ScopeHash([1; 16]), OpHash([1; 16]))),
             (Keyspace::Zero, zero_chunk_key(ChunkId([1; 32]))),
             (Keyspace::Segment, segment_key(FileId(7))),

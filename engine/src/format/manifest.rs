@@ -1,11 +1,17 @@
-//! The manifest (FORMAT.md section 4): tenants and segments, immutable, in two equal files.
+//! The manifest (FORMAT.md section 4): tenants, segments and tables, immutable, in two equal files.
 
-use super::{Bad, Decoded, VERSION, fields::Cursor, is_file_id, is_frame_offset};
+use super::{
+    Bad, Decoded, VERSION,
+    fields::Cursor,
+    is_file_id, is_frame_offset,
+    keyspace::{Keyspace, key_holds},
+    table::PAGES_MAX,
+};
 use crate::{
     checksum::crc,
     digest::tenant_check,
-    ids::{Epoch, FileId, StoreUuid, TenantNumber},
-    limits::{MANIFEST_SEGMENTS_MAX, TENANTS_MAX},
+    ids::{Epoch, FileId, Lsn, StoreUuid, TenantNumber, Time},
+    limits::{KEY_LEN_MAX, MANIFEST_SEGMENTS_MAX, MANIFEST_TABLES_MAX, TENANTS_MAX},
 };
 
 const MAGIC: &[u8; 8] = b"HFMANIFT";
@@ -13,8 +19,16 @@ const WHAT: &str = "manifest";
 const HEADER_LEN: u64 = 96;
 const TENANT_LEN: u64 = 56;
 const SEGMENT_LEN: u64 = 40;
+const SUMS_LEN: u64 = 64;
+const TABLE_LEN_MAX: u64 = 32 + 2 * (4 + KEY_LEN_MAX as u64);
 /// Length of the longest manifest.
-pub const LEN_MAX: u64 = HEADER_LEN + TENANT_LEN * TENANTS_MAX as u64 + SEGMENT_LEN * MANIFEST_SEGMENTS_MAX as u64 + 8;
+pub const LEN_MAX: u64 = HEADER_LEN
+    + TENANT_LEN * TENANTS_MAX as u64
+    + SEGMENT_LEN * MANIFEST_SEGMENTS_MAX as u64
+    + SUMS_LEN
+    + TABLE_LEN_MAX * MANIFEST_TABLES_MAX as u64
+    + 8;
+const MIRRORED: u32 = 1;
 
 /// Lane of a segment. The numbers are format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,6 +102,46 @@ pub struct ManifestSegment {
     pub end: u64,
 }
 
+/// A table that the manifest names. Tables of one range of LSNs are one run: none of their keys overlap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManifestTable {
+    /// Its id.
+    pub id: FileId,
+    /// Its pages.
+    pub pages: u32,
+    /// It has a second copy.
+    pub mirrored: bool,
+    /// It holds edits from this LSN
+    pub first_lsn: Lsn,
+    /// to this one.
+    pub last_lsn: Lsn,
+    /// Its first key,
+    pub first: (Keyspace, Vec<u8>),
+    /// and its last.
+    pub last: (Keyspace, Vec<u8>),
+}
+
+/// What the tables add up to, and what replay from the manifest's position would not know any more.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sums {
+    /// Engine time of the last commit before the position.
+    pub hw: Time,
+    /// Artifact records.
+    pub artifacts: u64,
+    /// Sum of their sizes.
+    pub logical_bytes: u64,
+    /// Blobs.
+    pub blobs: u64,
+    /// Chunks with references, without pages.
+    pub chunks: u64,
+    /// Their raw bytes.
+    pub unique_bytes: u64,
+    /// Bytes of all referenced frames.
+    pub live_bytes: u64,
+    /// Bytes of chunk and page frames in log segments before the replay segment.
+    pub log_bytes: u64,
+}
+
 /// A manifest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
@@ -99,6 +153,10 @@ pub struct Manifest {
     pub tenants: Vec<Tenant>,
     /// Segments by id.
     pub segments: Vec<ManifestSegment>,
+    /// Without tables all zero, and not in the file.
+    pub sums: Sums,
+    /// Tables by rising LSN, those of one run by rising key.
+    pub tables: Vec<ManifestTable>,
 }
 
 impl Manifest {
@@ -113,8 +171,9 @@ impl Manifest {
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&count(self.tenants.len()));
         out.extend_from_slice(&count(self.segments.len()));
-        // No tables, and a ledger head of zeros.
-        out.extend_from_slice(&[0; 48]);
+        out.extend_from_slice(&count(self.tables.len()));
+        // A ledger head of zeros.
+        out.extend_from_slice(&[0; 44]);
         for tenant in &self.tenants {
             out.extend_from_slice(&tenant.number.0.to_le_bytes());
             out.extend_from_slice(&[0; 4]);
@@ -126,6 +185,14 @@ impl Manifest {
             out.extend_from_slice(&segment.epoch.0);
             out.extend_from_slice(&[segment.lane as u8, segment.state as u8, 0, 0, 0, 0, 0, 0]);
             out.extend_from_slice(&segment.end.to_le_bytes());
+        }
+        if !self.tables.is_empty() {
+            for number in self.sums.numbers() {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        for table in &self.tables {
+            encode_table(&mut out, table);
         }
         out.extend_from_slice(&[0; 4]);
         let checksum = crc(&salt(self.uuid, self.generation), &out);
@@ -151,22 +218,27 @@ impl Manifest {
             return Err(Bad::damaged("manifest of another store or generation"));
         }
         let (tenant_count, segment_count) = (c.u32()?, c.u32()?);
-        if c.u32()? != 0 {
-            return Err(Bad::newer("manifest tables"));
-        }
+        let table_count = c.u32()?;
         c.reserved(44)?;
-        let expected = TENANT_LEN * u64::from(tenant_count) + SEGMENT_LEN * u64::from(segment_count) + 4;
+        let fixed = TENANT_LEN * u64::from(tenant_count) + SEGMENT_LEN * u64::from(segment_count) + 4;
         if !(1..=TENANTS_MAX).contains(&tenant_count)
             || !(1..=MANIFEST_SEGMENTS_MAX).contains(&segment_count)
-            || c.remaining() as u64 != expected
+            || table_count > MANIFEST_TABLES_MAX
+            || (c.remaining() as u64) < fixed
         {
             return Err(Bad::damaged("manifest counts"));
         }
         let tenants = (0..tenant_count).map(|_| decode_tenant(&mut c)).collect::<Decoded<Vec<_>>>()?;
         let segments = (0..segment_count).map(|_| decode_segment(&mut c)).collect::<Decoded<Vec<_>>>()?;
+        let sums = if table_count > 0 { Sums::decode(&mut c)? } else { Sums::default() };
+        let tables = (0..table_count).map(|_| decode_table(&mut c)).collect::<Decoded<Vec<_>>>()?;
         c.reserved(4)?;
-        let ordered = tenants.is_sorted_by(|a, b| a.number < b.number) && segments.is_sorted_by(|a, b| a.id < b.id);
-        if ordered { Ok(Self { uuid, generation, tenants, segments }) } else { Err(Bad::damaged("manifest order")) }
+        c.end()?;
+        let ordered = tenants.is_sorted_by(|a, b| a.number < b.number)
+            && segments.is_sorted_by(|a, b| a.id < b.id)
+            && tables.is_sorted_by(stands_before);
+        let manifest = Self { uuid, generation, tenants, segments, sums, tables };
+        if ordered { Ok(manifest) } else { Err(Bad::damaged("manifest order")) }
     }
 }
 
@@ -186,6 +258,74 @@ fn decode_tenant(c: &mut Cursor<'_>) -> Decoded<Tenant> {
         return Err(Bad::damaged("manifest tenant"));
     }
     Ok(Tenant { number, key })
+}
+
+impl Sums {
+    const fn numbers(&self) -> [u64; 8] {
+        [
+            self.hw.0,
+            self.artifacts,
+            self.logical_bytes,
+            self.blobs,
+            self.chunks,
+            self.unique_bytes,
+            self.live_bytes,
+            self.log_bytes,
+        ]
+    }
+
+    fn decode(c: &mut Cursor<'_>) -> Decoded<Self> {
+        Ok(Self {
+            hw: Time(c.u64()?),
+            artifacts: c.u64()?,
+            logical_bytes: c.u64()?,
+            blobs: c.u64()?,
+            chunks: c.u64()?,
+            unique_bytes: c.u64()?,
+            live_bytes: c.u64()?,
+            log_bytes: c.u64()?,
+        })
+    }
+}
+
+fn encode_table(out: &mut Vec<u8>, table: &ManifestTable) {
+    out.extend_from_slice(&table.id.0.to_le_bytes());
+    out.extend_from_slice(&table.pages.to_le_bytes());
+    out.extend_from_slice(&if table.mirrored { MIRRORED } else { 0 }.to_le_bytes());
+    out.extend_from_slice(&table.first_lsn.0.to_le_bytes());
+    out.extend_from_slice(&table.last_lsn.0.to_le_bytes());
+    for (keyspace, key) in [&table.first, &table.last] {
+        out.extend_from_slice(&[*keyspace as u8, 0]);
+        out.extend_from_slice(&u16::try_from(key.len()).expect("a key is bounded").to_le_bytes());
+        out.extend_from_slice(key);
+    }
+}
+
+fn decode_table(c: &mut Cursor<'_>) -> Decoded<ManifestTable> {
+    let bad = Bad::damaged("manifest table");
+    let (id, pages, flags) = (FileId(c.u64()?), c.u32()?, c.u32()?);
+    let (first_lsn, last_lsn) = (Lsn(c.u64()?), Lsn(c.u64()?));
+    let mut bound = || {
+        let keyspace = Keyspace::from_number(c.u8()?).ok_or(Bad::newer("keyspace of a table"))?;
+        c.reserved(1)?;
+        let len = usize::from(c.u16()?);
+        let key = c.take(len)?.to_vec();
+        if key_holds(keyspace, &key) { Ok((keyspace, key)) } else { Err(bad) }
+    };
+    let (first, last) = (bound()?, bound()?);
+    let holds = is_file_id(id)
+        && (2..=PAGES_MAX).contains(&pages)
+        && flags <= MIRRORED
+        && Lsn::NONE < first_lsn
+        && first_lsn <= last_lsn
+        && first <= last;
+    let mirrored = flags == MIRRORED;
+    if holds { Ok(ManifestTable { id, pages, mirrored, first_lsn, last_lsn, first, last }) } else { Err(bad) }
+}
+
+/// True for two tables of one run that do not overlap, and for two runs of which the first is older.
+fn stands_before(a: &ManifestTable, b: &ManifestTable) -> bool {
+    if (a.first_lsn, a.last_lsn) == (b.first_lsn, b.last_lsn) { a.last < b.first } else { a.last_lsn < b.first_lsn }
 }
 
 fn decode_segment(c: &mut Cursor<'_>) -> Decoded<ManifestSegment> {
@@ -226,7 +366,40 @@ mod tests {
                     end: 0,
                 },
             ],
+            sums: Sums::default(),
+            tables: Vec::new(),
         }
+    }
+
+    fn with_tables() -> Manifest {
+        let table = |id, lsns: (u64, u64), first, last| ManifestTable {
+            id: FileId(id),
+            pages: 7,
+            mirrored: id != 4,
+            first_lsn: Lsn::FIRST.plus(lsns.0),
+            last_lsn: Lsn::FIRST.plus(lsns.1),
+            first: (Keyspace::Chunk, vec![first; 32]),
+            last: (Keyspace::Chunk, vec![last; 32]),
+        };
+        let tables = vec![table(5, (0, 8), 1, 3), table(4, (0, 8), 4, 9), table(6, (9, 9), 0, 9)];
+        Manifest { sums: Sums { hw: Time(1), artifacts: 2, log_bytes: 8, ..Sums::default() }, tables, ..sample() }
+    }
+
+    #[test]
+    fn tables_come_back_and_none_may_overlap() {
+        let decode = |manifest: &Manifest| Manifest::decode(&manifest.encode(), StoreUuid([1; 16]), 3);
+        assert_eq!(decode(&with_tables()), Ok(with_tables()));
+        for (a, b) in [(0, 1), (1, 2), (0, 2)] {
+            let mut other = with_tables();
+            other.tables.swap(a, b);
+            assert!(decode(&other).is_err(), "{a} {b}");
+        }
+        let mut overlaps = with_tables();
+        overlaps.tables[1].first.1 = vec![3; 32];
+        assert!(decode(&overlaps).is_err());
+        let mut longer = with_tables();
+        longer.tables[2].pages = 4097;
+        assert!(decode(&longer).is_err());
     }
 
     #[test]
@@ -236,7 +409,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_found() {
-        let good = sample().encode();
+        let good = with_tables().encode();
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);

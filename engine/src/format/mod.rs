@@ -12,15 +12,20 @@ use crate::{
 use frame::FrameKind;
 
 pub mod artifact;
+pub mod claim;
 pub mod commit;
+pub mod conversation;
+pub mod fence;
 pub mod fields;
 pub mod frame;
 pub mod keyspace;
 pub mod manifest;
 pub mod page;
+pub mod run;
 pub mod seal;
 pub mod segment_header;
 pub mod superblock;
+pub mod table;
 pub mod upload;
 pub mod value;
 

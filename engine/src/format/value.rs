@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     codec::Codec,
-    ids::{ArtifactId, ChunkId, Epoch, FileId, Location, Lsn, TenantNumber, Time},
+    ids::{ChunkId, Epoch, FileId, Location, Lsn, TenantNumber, Time},
     limits::SCOPE_ID_LEN_MAX,
 };
 
@@ -160,11 +160,23 @@ impl ChunkValue {
     }
 }
 
+/// What an operation made. The numbers are format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum OpMade {
+    /// An artifact.
+    Artifact = 0,
+    /// A run, named by its scope hash.
+    Run = 1,
+}
+
 /// Outcome of an operation, for a retry with the same op id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpValue {
-    /// The artifact that it made.
-    pub artifact: ArtifactId,
+    /// The artifact that it made, or the hash of the run.
+    pub id: [u8; 16],
+    /// Which of them.
+    pub made: OpMade,
     /// LSN of the operation.
     pub lsn: Lsn,
     /// When it was.
@@ -174,15 +186,21 @@ pub struct OpValue {
 impl OpValue {
     /// The value.
     pub fn encode(&self) -> Vec<u8> {
-        [&self.artifact.0[..], &[0; 8], &self.lsn.0.to_le_bytes(), &self.at.0.to_le_bytes()].concat()
+        let code = (self.made as u32).to_le_bytes();
+        [&self.id[..], &code, &[0; 4], &self.lsn.0.to_le_bytes(), &self.at.0.to_le_bytes()].concat()
     }
 
     /// Reads a value.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
         let mut c = Cursor::new(bytes, "op value");
-        let artifact = ArtifactId(c.bytes()?);
-        c.reserved(8)?;
-        let value = Self { artifact, lsn: Lsn(c.u64()?), at: Time(c.u64()?) };
+        let id = c.bytes()?;
+        let made = match c.u32()? {
+            0 => OpMade::Artifact,
+            1 => OpMade::Run,
+            _ => return Err(Bad::damaged("op value")),
+        };
+        c.reserved(4)?;
+        let value = Self { id, made, lsn: Lsn(c.u64()?), at: Time(c.u64()?) };
         c.end()?;
         Ok(value)
     }
@@ -250,7 +268,7 @@ mod tests {
             references: 4,
         };
         check(chunk, &chunk.encode(), ChunkValue::decode);
-        let op = OpValue { artifact: ArtifactId([1; 16]), lsn: Lsn(2), at: Time(3) };
+        let op = OpValue { id: [1; 16], made: OpMade::Run, lsn: Lsn(2), at: Time(3) };
         check(op, &op.encode(), OpValue::decode);
         assert_eq!(op.encode().len(), 40);
         let segment = SegmentValue { epoch: Epoch([1; 16]), state: SegmentState::Active, end: 8192 };

@@ -57,12 +57,9 @@ pub(super) struct Final {
 impl Final {
     pub(super) fn decide(mut self, stage: &mut Stage<'_>) -> Result<(Vec<Edit>, Outcome)> {
         let now = stage.now();
-        let earlier = artifact::replay(stage, &self.new.account, self.new.op, now)?;
-        let (more, outcome) = if let Some(artifact) = earlier {
-            (Vec::new(), Outcome { artifact, replayed: true })
-        } else {
-            let (edits, artifact) = artifact::put(stage, stage.lsn(), now, &self.new, &self.content)?;
-            (edits, Outcome { artifact, replayed: false })
+        let (more, outcome) = match artifact::put(stage, stage.lsn(), now, &self.new, &self.content)? {
+            artifact::Outcome::Replayed(edits, artifact) => (edits, Outcome { artifact, replayed: true }),
+            artifact::Outcome::New(edits, artifact) => (edits, Outcome { artifact, replayed: false }),
         };
         let mut edits = self.segments;
         if outcome.replayed || stage.blob(self.content.key)?.is_some() {

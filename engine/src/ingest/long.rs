@@ -116,7 +116,7 @@ impl Ingest {
         let Whole { mut increment, root, size } = whole;
         let content = self.content(&begun, sha256, root, size)?;
         let last = Final {
-            new: begun.new,
+            new: begun.with(&content, &self.ground.door),
             content,
             changes: std::mem::take(&mut increment.changes),
             frames: std::mem::take(&mut increment.frames),
@@ -133,8 +133,8 @@ impl Ingest {
 
 fn new_upload(begun: &Begun, now: Time) -> Upload {
     Upload {
-        account: begun.new.account,
-        begin_lsn: begun.new.token_lsn,
+        account: begun.new.owner.account,
+        begin_lsn: begun.new.began,
         created_at: now,
         offset: 0,
         declared: None,

@@ -7,27 +7,30 @@ use std::io::Read;
 
 use crate::{
     budget::Budget,
-    catalog::Catalog,
+    catalog::{Published, State},
     clock::Clock,
     codec::Compressor,
     commit::Commit,
-    digest::Sha256Stream,
+    digest::{Identity, Sha256Stream},
     disk::Disk,
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
-    format::artifact::{Artifact, Origin},
+    format::{
+        artifact::{Artifact, Origin},
+        keyspace::AccountRef,
+    },
     health::Health,
-    ids::{ArtifactId, ChunkId, Sha256, Time},
+    ids::{ArtifactId, ChunkId, ScopeHash, Sha256, Time},
     limits::{PROGRESS_BYTES, SMALL_STREAM_MAX},
     ownership::{
-        AccountScope, Door,
+        ConversationScope, Destination, Door, Tenant, account,
         artifact::{self, Content, NewArtifact},
-        names,
+        conversation, names, token,
     },
     pins::Pins,
     segment::Segments,
     superblock::Root,
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod bulk;
@@ -48,11 +51,11 @@ use commit::Outcome;
 use intake::Intake;
 use media::Media;
 
-/// A put into an account.
+/// A put.
 #[derive(Clone, Copy, Debug)]
 pub struct Put<'a> {
     /// Where to.
-    pub scope: AccountScope<'a>,
+    pub scope: Destination<'a>,
     /// Name of the artifact.
     pub name: &'a str,
     /// Where the bytes came from.
@@ -63,7 +66,7 @@ pub struct Put<'a> {
     pub op_id: Option<&'a str>,
     /// The caller's own order.
     pub order: Option<u64>,
-    /// When the artifact ends.
+    /// When the artifact ends; only what an account owns itself takes one.
     pub expires_at: Option<Time>,
     /// How long the stream should be. It may be wrong.
     pub size_hint: Option<u64>,
@@ -82,7 +85,7 @@ pub struct PutReply {
     pub sha256: Sha256,
     /// What it is kept as.
     pub media_type: String,
-    /// True if an earlier call with this op id made it.
+    /// True if an earlier call made it: one with this op id, or, in a run or conversation, one of the same name, type and content.
     pub replayed: bool,
 }
 
@@ -99,7 +102,7 @@ pub struct Ground {
     /// The commit door.
     pub commit: Arc<Commit>,
     /// Published state.
-    pub published: Arc<RwLock<Catalog>>,
+    pub published: Arc<Published>,
     /// Known segments.
     pub segments: Arc<Segments>,
     /// Who references what.
@@ -147,6 +150,26 @@ pub struct Ingest {
 /// A put whose arguments were checked.
 struct Begun {
     new: NewArtifact,
+    /// The scope that it goes into.
+    within: ScopeHash,
+}
+
+impl Begun {
+    /// The artifact, now that its content is known.
+    fn with(self, content: &Content, door: &Door) -> NewArtifact {
+        let Self { mut new, within } = self;
+        if !matches!(new.into, artifact::Into::Account) {
+            let identity = Identity {
+                origin: new.origin as u8,
+                name: &new.name,
+                media_type: &new.media_type,
+                sha256: content.sha256,
+                size: content.size,
+            };
+            new.identity = Some(door.identity(new.owner.account.tenant, within, &identity));
+        }
+        new
+    }
 }
 
 impl Ingest {
@@ -164,12 +187,11 @@ impl Ingest {
         self.ground.health.check()?;
         let mut begun = self.begin(put)?;
         let new = &begun.new;
-        let earlier = artifact::replay(&*self.ground.published.read(), &new.account, new.op, self.now())?;
-        if let Some(artifact) = earlier {
+        if let Some(artifact) = artifact::replay(&self.ground.published.read(), new.began, self.now(), new)? {
             return Ok(Outcome { artifact, replayed: true }.into());
         }
-        // Behind the replay: the expiry of a retry may have passed since it was asked for first.
-        artifact::check_expiry(new.expires_at, self.now())?;
+        // Behind the replay: the expiry of a retry may have passed since it was asked for first. Decided again at the commit.
+        artifact::check(&self.ground.published.read(), new.began, self.now(), new)?;
         let options = self.ground.root.current().options;
         let mut cutter = source::Cutter::new(source, options.chunks, put.size_hint);
         let is_small = cutter.is_within(self.tuning.small_stream_max)?;
@@ -182,7 +204,7 @@ impl Ingest {
         };
         begun.new.media_type = media.media_type;
         begun.new.detected_type = media.detected_type;
-        let tenant = begun.new.account.tenant;
+        let tenant = begun.new.owner.account.tenant;
         let intake = Intake::new(self, self.ground.door.keys(tenant)?, tenant, compressor);
         let outcome = if is_small {
             self.put_small(begun, intake, &mut cutter)
@@ -194,23 +216,61 @@ impl Ingest {
 
     /// Checks the arguments before a byte is read, and takes the LSN that fences are held against.
     fn begin(&self, put: &Put<'_>) -> Result<Begun> {
-        let account = self.ground.door.account(&*self.ground.published.read(), &put.scope)?;
-        let op = put.op_id.map(|op_id| self.ground.door.op(&account, op_id)).transpose()?;
-        let name = names::artifact_name(put.name)?;
+        let began = self.ground.commit.published_lsn();
+        let door = &self.ground.door;
+        let (tenant, owner, into) = self.destination(&put.scope)?;
+        let within = match &into {
+            artifact::Into::Account => owner.account.account,
+            artifact::Into::Conversation(named) => named.scope.scope,
+            artifact::Into::Run(run, _) => run.scope,
+        };
+        if put.expires_at.is_some() && !matches!(into, artifact::Into::Account) {
+            let what = "what a run or conversation owns ends with it: it takes no expiry of its own";
+            return Err(Error::new(Kind::NotExpirable, what));
+        }
+        let op = put.op_id.map(|op_id| door.op(tenant.number, within, op_id)).transpose()?;
         let new = NewArtifact {
             id: ArtifactId(entropy::random(&*self.ground.entropy)?),
-            account,
-            account_text: put.scope.account.to_owned(),
-            name,
+            tenant: tenant.name,
+            owner,
+            into,
+            name: names::artifact_name(put.name)?,
             origin: put.origin,
             order: put.order,
             media_type: String::new(),
             detected_type: String::new(),
             expires_at: put.expires_at,
             op,
-            token_lsn: self.ground.commit.published_lsn(),
+            identity: None,
+            began,
         };
-        Ok(Begun { new })
+        Ok(Begun { new, within })
+    }
+
+    fn destination(&self, scope: &Destination<'_>) -> Result<(Tenant, account::Named, artifact::Into)> {
+        let published = self.ground.published.read();
+        let (state, door): (&dyn State, &Door) = (&published, &self.ground.door);
+        let known = |account| account::Named { account, text: String::new() };
+        match *scope {
+            Destination::Account(scope) => {
+                let tenant = door.tenant(state, scope.tenant)?;
+                Ok((tenant, door.account_named(tenant, scope.account)?, artifact::Into::Account))
+            }
+            Destination::Conversation(scope @ ConversationScope { tenant, .. }) => {
+                let named = door.conversation(state, &scope)?;
+                let tenant = door.tenant(state, tenant)?;
+                let account =
+                    AccountRef { tenant: tenant.number, account: conversation::known(state, &named)?.account };
+                Ok((tenant, known(account), artifact::Into::Conversation(named)))
+            }
+            Destination::Run { tenant, token } => {
+                let tenant = door.tenant(state, tenant)?;
+                let scope = door.run(tenant, token.run);
+                let run = token::current(state, &scope, &token, self.ground.commit.published_lsn())?;
+                let account = AccountRef { tenant: tenant.number, account: run.account };
+                Ok((tenant, known(account), artifact::Into::Run(scope, token)))
+            }
+        }
     }
 
     /// Memory that long streams share.
@@ -222,7 +282,7 @@ impl Ingest {
     /// What a stream turned out to be.
     fn content(&self, begun: &Begun, sha256: Sha256Stream, root: ChunkId, size: u64) -> Result<Content> {
         let sha256 = sha256.finish();
-        let key = self.ground.door.keys(begun.new.account.tenant)?.blob(sha256, size);
+        let key = self.ground.door.keys(begun.new.owner.account.tenant)?.blob(sha256, size);
         Ok(Content { key, sha256, size, root })
     }
 

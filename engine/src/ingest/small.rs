@@ -72,7 +72,7 @@ impl Ingest {
         let Whole { mut increment, root, size } = intake.finish(&mut drafts)?;
         let content = self.content(&begun, sha256, root, size)?;
         let last = Final {
-            new: begun.new,
+            new: begun.with(&content, &self.ground.door),
             content,
             changes: std::mem::take(&mut increment.changes),
             frames: std::mem::take(&mut increment.frames),

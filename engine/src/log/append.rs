@@ -13,9 +13,10 @@ use crate::{
     format::{
         commit::Commit,
         frame::{FrameDraft, FrameKind, FrameSalt, frame_len},
-        manifest::Lane,
+        manifest::{Lane, ManifestSegment, SegmentState},
         seal::{FooterEntry, closing_len},
         segment_header::{Predecessor, SegmentHeader},
+        superblock::ReplayPosition,
     },
     health::Health,
     ids::{ChainHash, Epoch, FileId, Location, Lsn, StoreUuid},
@@ -87,6 +88,18 @@ pub struct Log {
     buffer: Vec<u8>,
     /// The open is over. Until then no file is begun: it would be destroyed as one that nothing names.
     settled: bool,
+    /// The segments before the newest, by age.
+    older: Vec<ManifestSegment>,
+}
+
+/// Where a checkpoint lets replay begin, and what it would not know then of the log before.
+pub struct Point {
+    /// The position. Everything before it is synced.
+    pub replay: ReplayPosition,
+    /// The log's segments, up to that of the position.
+    pub segments: Vec<ManifestSegment>,
+    /// Bytes of chunk and page frames in those before that of the position.
+    pub content_before: u64,
 }
 
 /// Room that a group may take at most.
@@ -127,12 +140,47 @@ impl Log {
             synced: tail.offset,
             head_lags: false,
             content_bytes,
+            older: Vec::new(),
             lens: (options.log_segment_first, options.log_segment_max),
             buffer: Vec::new(),
             settled: false,
             ground,
             tail,
         }
+    }
+
+    /// Tells the log of the segments that stood before its newest when it was found.
+    pub fn remember(&mut self, older: Vec<ManifestSegment>) {
+        self.older = older;
+    }
+
+    /// The position behind everything that is published. The superblock names the newest segment when this returns: the way back from
+    /// `log_head` must meet the segment of the position.
+    pub fn point(&mut self) -> Result<Point> {
+        if self.head_lags {
+            self.name_files(None)?;
+            self.head_lags = false;
+        }
+        let offset = if canary::sings(Canary::ReplayTooNew) { self.tail.offset } else { self.synced };
+        let replay = ReplayPosition {
+            segment: self.tail.id,
+            epoch: self.tail.epoch,
+            offset,
+            lsn: self.tail.next_lsn,
+            chain: self.tail.chain,
+        };
+        let newest = ManifestSegment {
+            id: self.tail.id,
+            epoch: self.tail.epoch,
+            lane: Lane::Log,
+            state: SegmentState::Active,
+            end: 0,
+        };
+        let mut segments = self.older.clone();
+        segments.push(newest);
+        segments.sort_unstable_by_key(|segment| segment.id);
+        let here: u64 = self.tail.entries.iter().map(|e| frame_len(u64::from(e.stored))).sum();
+        Ok(Point { replay, segments, content_before: self.content_bytes - here })
     }
 
     /// The tail.
@@ -271,6 +319,13 @@ impl Log {
         let health = Arc::clone(&self.ground.health);
         write_header(&*file, header).map_err(|e| health.fail(e))?;
         self.ground.segments.add(header.id, header.epoch);
+        self.older.extend(header.predecessor.map(|before| ManifestSegment {
+            id: before.id,
+            epoch: before.epoch,
+            lane: Lane::Log,
+            state: SegmentState::Sealed,
+            end: before.end,
+        }));
         self.name = segment::name(header.id);
         self.salt = FrameSalt::new(self.uuid, header.epoch);
         self.file = file;

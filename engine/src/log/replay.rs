@@ -1,15 +1,13 @@
-//! Finding the log and walking it: which segments, which frames, where it ends, and what is damaged (FORMAT.md section 10).
+//! Walking the log: which frames count, where it ends, and what is damaged (FORMAT.md section 10).
 //!
 //! Reads only. It does not know what edits mean, nor what is done about damage.
 
-use std::collections::BTreeSet;
-
-use super::witness;
+use super::{chain::Chain, witness};
 use crate::{
     canary::{self, Canary},
     digest::chain_next,
-    disk::{self, Disk, File, Name, OpenOptions},
-    error::{Error, Kind, Result},
+    disk::{Disk, File, Name, OpenOptions},
+    error::{Error, Result},
     format::{
         commit::Commit,
         frame::{FrameHeader, FrameKind, FrameSalt, HEADER_LEN},
@@ -18,7 +16,7 @@ use crate::{
         segment_header::SegmentHeader,
         superblock::{LogEnd, Superblock},
     },
-    ids::{ChainHash, FileId, Location, Lsn},
+    ids::{ChainHash, Location, Lsn},
     limits::{FRAME_ALIGN, FRAMES_START},
     segment::{self, reader, scanner::Scanner},
 };
@@ -54,7 +52,10 @@ pub struct Link {
     pub end: u64,
     /// Its seal, if the walk met one.
     pub seal: Option<Seal>,
-    named_end: Option<u64>,
+    /// Where the walk began to look at commits: the replay position, or the front.
+    pub start: u64,
+    /// Where its frames end, as its successor's header says.
+    pub(super) named_end: Option<u64>,
 }
 
 impl Link {
@@ -63,7 +64,7 @@ impl Link {
         segment::open(disk, self.header.id, OpenOptions::READ)
     }
 
-    fn salt(&self) -> FrameSalt {
+    pub(super) fn salt(&self) -> FrameSalt {
         FrameSalt::new(self.header.uuid, self.header.epoch)
     }
 }
@@ -124,7 +125,13 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
         next = rest.next();
         let file = link.open(disk)?;
         let mut synced = link.named_end;
-        if synced.is_none() && next.is_some() {
+        let is_before = chain.is_before_replay(&link.header);
+        if is_before {
+            // It stands in for the segments behind it, which are lost: its frames are all that is left of the log.
+            let witness = witness::highest(&*file, &link.name, link.salt(), link.header.id, link.len)?;
+            link.named_end = Some(witness.seal.map_or(witness.synced, |seal| seal.end));
+            synced = link.named_end;
+        } else if synced.is_none() && next.is_some() {
             // Its successor is missing, and a later segment is there: all of this one was synced before that one was begun.
             let witness = witness::highest(&*file, &link.name, link.salt(), link.header.id, link.len)?;
             link.named_end = witness.seal.map(|seal| seal.end);
@@ -135,143 +142,24 @@ pub fn replay(disk: &dyn Disk, superblock: &Superblock, visitor: &mut dyn Visito
             synced = Some(link.named_end.unwrap_or(witness));
             next = successor;
         }
+        let mut synced = synced.expect("set above");
         let start = if link.header.id == superblock.replay.segment {
-            walk.replay_start(&link, superblock.replay.offset)
+            let start = walk.replay_start(&link, superblock.replay.offset);
+            // What stands before the position was synced before the superblock named it.
+            synced = synced.max(start);
+            start
+        } else if is_before {
+            synced
         } else {
             walk.meet(link.header.chain, link.header.first_lsn, &link.name, 0);
             FRAMES_START
         };
-        walk.segment(&mut link, &*file, start, synced.expect("set above"))?;
+        link.start = start;
+        walk.segment(&mut link, &*file, start, synced)?;
         walk.found.links.push(link);
     }
     walk.finish(superblock);
     Ok(walk.found)
-}
-
-/// Finding segments.
-struct Chain<'a> {
-    disk: &'a dyn Disk,
-    superblock: &'a Superblock,
-    damage: Vec<Damage>,
-    lost: Vec<Damage>,
-}
-
-impl Chain<'_> {
-    /// From `log_head` back to the replay segment, in the order of the log. A segment that is missing, or whose header is, is a gap:
-    /// it is named, and the chain goes on with the newest one before it.
-    fn backwards(&mut self) -> Result<Vec<Link>> {
-        let mut links: Vec<Link> = Vec::new();
-        let (mut id, mut epoch) = self.superblock.log_head;
-        let mut seen = BTreeSet::new();
-        loop {
-            let link = if let Some(link) = self.open(id)?.filter(|link| link.header.epoch == epoch && seen.insert(id)) {
-                Some(link)
-            } else {
-                self.gap(id);
-                self.newest_before(links.last().map_or(Lsn(u64::MAX), |l| l.header.first_lsn))?
-            };
-            let Some(mut link) = link else { break };
-            let successor = links.last().and_then(|next| next.header.predecessor);
-            link.named_end =
-                successor.filter(|p| p.id == link.header.id && p.epoch == link.header.epoch).map(|p| p.end);
-            let (this, predecessor) = (link.header.id, link.header.predecessor);
-            links.push(link);
-            match predecessor {
-                Some(p) if this != self.superblock.replay.segment => (id, epoch) = (p.id, p.epoch),
-                _ => break,
-            }
-        }
-        let Some(first) = links.last() else {
-            return Err(Error::corrupt(segment::name(id), 0, "no log segment is left"));
-        };
-        let replay = self.superblock.replay.segment;
-        let name = segment::name(replay);
-        if first.header.id != replay && self.lost.iter().all(|gap| gap.file != name) {
-            // It is missing beside the one that would have named it.
-            self.gap(replay);
-        }
-        links.reverse();
-        Ok(links)
-    }
-
-    fn gap(&mut self, id: FileId) {
-        let gap = Damage { file: segment::name(id), offset: 0, what: "a log segment is missing" };
-        self.lost.push(gap.clone());
-        self.damage.push(gap);
-    }
-
-    /// A log segment with a valid header; `None` if there is none of that id. Damaged copies are noted.
-    fn open(&mut self, id: FileId) -> Result<Option<Link>> {
-        let file = match segment::open(self.disk, id, OpenOptions::READ) {
-            Ok(file) => file,
-            Err(e) if e.kind() == Kind::Corrupt => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let name = segment::name(id);
-        let read = segment::read_header(&*file, self.superblock.uuid, id)?;
-        let Some(header) = read.header.filter(|h| h.lane == Lane::Log) else { return Ok(None) };
-        self.damage.extend(read.damaged.iter().map(|(offset, bad)| Damage {
-            file: name.clone(),
-            offset: *offset,
-            what: bad.what,
-        }));
-        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, &name, "read a length"))?;
-        Ok(Some(Link { header, name, len, end: FRAMES_START, seal: None, named_end: None }))
-    }
-
-    /// The newest log segment that began before an LSN: where the chain goes on behind a gap.
-    fn newest_before(&mut self, lsn: Lsn) -> Result<Option<Link>> {
-        let listing = disk::retry(|| self.disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
-        let mut newest: Option<Link> = None;
-        for id in listing.names.iter().filter_map(|name| segment::parse_name(name, "segment-")) {
-            if let Some(link) = self.open(id)?
-                && link.header.first_lsn < lsn
-                && newest.as_ref().is_none_or(|n| n.header.first_lsn < link.header.first_lsn)
-            {
-                newest = Some(link);
-            }
-        }
-        Ok(newest)
-    }
-
-    /// How far a segment whose successor is not known was synced, and the successor, if it has one after all.
-    fn newest_end(&mut self, link: &Link, file: &dyn File, found: &mut Found) -> Result<(u64, Option<Link>)> {
-        let is_head = link.header.id == self.superblock.log_head.0;
-        if let Some(end) = self.superblock.clean.filter(|_| is_head) {
-            return Ok((end.offset, None));
-        }
-        for id in self.superblock.prepared.clone() {
-            if let Some(successor) = self.successor(link, id)? {
-                return Ok((FRAMES_START, Some(successor)));
-            }
-        }
-        let witness = witness::highest(file, &link.name, link.salt(), link.header.id, link.len)?;
-        let Some((id, epoch)) = witness.seal.and_then(|seal| seal.successor) else { return Ok((witness.synced, None)) };
-        match segment::open(self.disk, id, OpenOptions::READ) {
-            Ok(_) => {}
-            Err(e) if e.kind() == Kind::Corrupt => {
-                let gap =
-                    Damage { file: segment::name(id), offset: 0, what: "a seal names a successor that is missing" };
-                found.lost.push(gap.clone());
-                found.damage.push(gap);
-                return Ok((witness.synced, None));
-            }
-            Err(e) => return Err(e),
-        }
-        let successor = self.successor(link, id)?.filter(|s| s.header.epoch == epoch);
-        found.damage.append(&mut self.damage);
-        Ok((witness.synced, successor))
-    }
-
-    /// The segment of this id, if its header names `link` as what stands before it.
-    fn successor(&mut self, link: &Link, id: FileId) -> Result<Option<Link>> {
-        // A torn header of a file that nothing rests on yet is no damage.
-        let noted = self.damage.len();
-        let successor = self.open(id)?;
-        self.damage.truncate(noted);
-        Ok(successor
-            .filter(|s| s.header.predecessor.is_some_and(|p| p.id == link.header.id && p.epoch == link.header.epoch)))
-    }
 }
 
 /// Walking frames.
@@ -329,6 +217,7 @@ impl Walk<'_> {
         let mut scanner = Scanner::new(file, &name, salt);
         self.found.witness = synced;
         self.found.entries.clear();
+        self.before_replay(&mut scanner, &name, at)?;
         // Where the footer begins that no seal has ended yet.
         let mut footer = None;
         while at < stop && link.seal.is_none() {
@@ -371,6 +260,26 @@ impl Walk<'_> {
         {
             // Nothing may follow a footer but its seal, so that the log ended before it.
             link.end = footer;
+        }
+        Ok(())
+    }
+
+    /// Chunks and pages that stand before the replay position: the footer of its segment will list them too. Damage among them
+    /// is damage of chunks; no commit there is needed.
+    fn before_replay(&mut self, scanner: &mut Scanner<'_>, name: &Name, start: u64) -> Result<()> {
+        let mut at = FRAMES_START;
+        while at < start {
+            let Some((header, _)) = scanner.header_at(at)?.filter(|(h, _)| at + h.frame_len() <= start) else {
+                let what = "an invalid frame before the replay position";
+                self.found.damage.push(Damage { file: name.clone(), offset: at, what });
+                at = scanner.next_valid(at + FRAME_ALIGN, start)?.map_or(start, |next| next.min(start));
+                continue;
+            };
+            if reader::is_content(header.kind) {
+                self.found.entries.push(FooterEntry::of(&header, at));
+                self.found.content_bytes += header.frame_len();
+            }
+            at += header.frame_len();
         }
         Ok(())
     }

@@ -4,9 +4,19 @@
 
 mod door;
 
+pub mod account;
 pub mod artifact;
+pub mod claim;
+pub mod conversation;
+pub mod fences;
 pub mod names;
 pub mod references;
+pub mod run;
+pub mod token;
 pub mod upload;
 
-pub use door::{AccountScope, Door};
+#[cfg(test)]
+mod tests;
+
+pub use door::{AccountScope, ConversationScope, Destination, Door, RunScope, Scope, Tenant};
+pub use token::RunToken;

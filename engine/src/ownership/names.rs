@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::{
     error::{Error, Kind, Result},
-    limits::{MEDIA_TYPE_LEN_MAX, NAME_LEN_MAX, SCOPE_ID_LEN_MAX},
+    limits::{MEDIA_TYPE_LEN_MAX, NAME_LEN_MAX, SCOPE_ID_LEN_MAX, TAG_KEY_LEN_MAX},
 };
 
 /// The artifact name as it is kept: NFC, so that one name has one spelling. Refused is what would be a path, a control sequence of
@@ -40,6 +40,15 @@ pub fn caller_id(text: &str) -> Result<()> {
         Ok(())
     } else {
         Err(Error::new(Kind::InvalidArgument, "an id is 1 to 128 bytes of A-Z, a-z, 0-9 and ._:@-"))
+    }
+}
+
+/// Checks the key of a tag: an address, a name, whatever a third party goes by.
+pub fn tag_key(text: &str) -> Result<()> {
+    if (1..=TAG_KEY_LEN_MAX).contains(&text.len()) && !text.chars().any(char::is_control) {
+        Ok(())
+    } else {
+        Err(Error::new(Kind::InvalidArgument, "the key of a tag is 1 to 255 bytes without control characters"))
     }
 }
 
@@ -143,6 +152,16 @@ mod tests {
         }
         for id in ["", "a b", "ä", "a/b", "a\0", &"x".repeat(129)] {
             assert_eq!(caller_id(id).expect_err(id).kind(), Kind::InvalidArgument);
+        }
+    }
+
+    #[test]
+    fn a_tag_key_is_short_and_has_no_control_characters() {
+        for key in ["a+b@example.org", "Ann Example", "é", &"x".repeat(255)] {
+            assert!(tag_key(key).is_ok(), "{key}");
+        }
+        for key in ["", "a\n", "\u{0}", &"x".repeat(256)] {
+            assert_eq!(tag_key(key).expect_err(key).kind(), Kind::InvalidArgument);
         }
     }
 

@@ -7,7 +7,7 @@ use std::{io::Write, ops::Range};
 
 use crate::{
     budget::Budget,
-    catalog::{Catalog, State},
+    catalog::{Published, State},
     digest::TenantKeys,
     error::{Error, Kind, Result},
     format::{artifact::Artifact, frame::FrameKind, page::PageEntry, value::ChunkValue},
@@ -15,7 +15,7 @@ use crate::{
     limits::{READ_AHEAD, READ_RUN, WHOLE_READ_MAX},
     ownership::Door,
     segment::{self, Segments},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod ahead;
@@ -32,7 +32,7 @@ const SHORT: u64 = READ_RUN as u64;
 
 /// The way out.
 pub struct Reader {
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     segments: Arc<Segments>,
     door: Arc<Door>,
     budget: Arc<Budget>,
@@ -58,7 +58,7 @@ impl Fetched {
 
 impl Reader {
     /// Reads what is published.
-    pub fn new(published: Arc<RwLock<Catalog>>, segments: Arc<Segments>, door: Arc<Door>, budget: Arc<Budget>) -> Self {
+    pub fn new(published: Arc<Published>, segments: Arc<Segments>, door: Arc<Door>, budget: Arc<Budget>) -> Self {
         Self { published, segments, door, budget, pool: Arc::default() }
     }
 

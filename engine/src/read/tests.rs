@@ -1,6 +1,7 @@
 //! Recipes that lie: pages whose own id is right and whose place in the tree is not.
 
 use super::*;
+use crate::catalog::Catalog;
 use crate::{
     budget::Budget,
     codec::Codec,
@@ -74,7 +75,7 @@ impl Bed {
         let segments = Arc::new(Segments::new(self.disk, StoreUuid([1; 16])));
         segments.add(FileId(1), Epoch([2; 16]));
         let door = Door::new(&[9; 32], &[Tenant { number: TENANT, key: [3; 32] }]);
-        Reader::new(Arc::new(RwLock::new(self.catalog)), segments, Arc::new(door), Arc::clone(budget))
+        Reader::new(Arc::new(Published::new(self.catalog)), segments, Arc::new(door), Arc::clone(budget))
     }
 
     /// What a read of the recipe gives, and what left before an error.
@@ -117,6 +118,7 @@ fn artifact(root: PageEntry) -> Artifact {
         detach: false,
         supersedes: None,
         derived_from: None,
+        deleted: false,
     }
 }
 

@@ -1,13 +1,16 @@
 //! Making durable what an open adopts, and a tail that takes frames.
 
+use std::collections::BTreeSet;
+
 use super::{OpenReport, Rebuilt};
 use crate::{
     canary::{self, Canary},
     disk::{self, Disk, File, OpenOptions},
     entropy::{self, Entropy},
     error::{Error, Kind, Result},
+    format::manifest::{Lane, ManifestSegment, SegmentState},
     health::Health,
-    ids::{Epoch, Lsn},
+    ids::{Epoch, FileId, Lsn},
     limits::{BLOCK, FRAMES_START},
     log::{
         Log, Tail,
@@ -64,12 +67,12 @@ pub fn take_over(
         health: Arc::clone(health),
         entropy: Arc::clone(entropy),
     };
-    let Some(mut log) =
-        take_tail(ground, spare, file, &mut rebuilt.found, &mut rebuilt.report, superblock.clean.is_some())?
-    else {
+    let state = (superblock.clean.is_some(), rebuilt.manifest.sums.log_bytes);
+    let Some(mut log) = take_tail(ground, spare, file, &mut rebuilt.found, &mut rebuilt.report, state)? else {
         health.make_read_only();
         return Ok(None);
     };
+    log.remember(older(rebuilt, log.tail().id));
     log.take_office(superblock.clean.is_none())?;
     // All four copies were just written: one that a crash left half written, or that had rotted, is whole again.
     let mended = crate::superblock::name().to_string();
@@ -78,6 +81,20 @@ pub fn take_over(
         shrink_torn(rebuilt.found.newest(), &**disk, log.tail().id)?;
     }
     Ok(Some((log, root)))
+}
+
+/// The segments of the log before the one that takes frames now.
+fn older(rebuilt: &Rebuilt, newest: FileId) -> Vec<ManifestSegment> {
+    let found = rebuilt.found.links.iter().map(|link| ManifestSegment {
+        id: link.header.id,
+        epoch: link.header.epoch,
+        lane: Lane::Log,
+        state: SegmentState::Sealed,
+        end: link.end,
+    });
+    let replayed: BTreeSet<FileId> = rebuilt.found.links.iter().map(|link| link.header.id).collect();
+    let before = rebuilt.manifest.segments.iter().filter(|s| s.lane == Lane::Log && !replayed.contains(&s.id)).cloned();
+    before.chain(found).filter(|segment| segment.id != newest).collect()
 }
 
 /// Writes what recovery adopts again, byte for byte at its place, and syncs: after a failed sync or a kill the page cache may
@@ -103,9 +120,9 @@ fn take_tail(
     file: Box<dyn File>,
     found: &mut Found,
     report: &mut OpenReport,
-    clean: bool,
+    (clean, before): (bool, u64),
 ) -> Result<Option<Log>> {
-    let content = found.content_bytes;
+    let content = before.saturating_add(found.content_bytes);
     let entries = std::mem::take(&mut found.entries);
     let newest = found.newest();
     let header = newest.header;
@@ -158,7 +175,7 @@ fn enter(
     ground: Ground,
     spare: Spare,
     before: &Tail,
-    id: crate::ids::FileId,
+    id: FileId,
     epoch: Epoch,
     len: u64,
     file: Box<dyn File>,
@@ -180,7 +197,7 @@ fn enter(
 }
 
 /// Gives back the zeros behind a torn tail; the torn bytes themselves stay, dead, until something destroys them.
-fn shrink_torn(torn: &Link, disk: &dyn Disk, newest: crate::ids::FileId) -> Result<()> {
+fn shrink_torn(torn: &Link, disk: &dyn Disk, newest: FileId) -> Result<()> {
     if torn.header.id == newest {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::OpenReport;
 use crate::{
-    catalog::Catalog,
+    catalog::{Published, State as _, View},
     commit::{Commit, Request, edits_len},
     disk::{self, Disk, Name, OpenOptions},
     error::{Error, Kind, Result},
@@ -24,18 +24,18 @@ use crate::{
     manifest,
     ownership::upload,
     segment::{self, Segments, reader, scanner::Scanner, writer},
-    sync::{Arc, RwLock},
+    table,
 };
 
 /// Seals and aborts, in as few commits as hold it.
 pub fn tidy(
     disk: &dyn Disk,
     superblock: &Superblock,
-    published: &Arc<RwLock<Catalog>>,
+    published: &Published,
     commit: &Commit,
     report: &mut OpenReport,
 ) -> Result<()> {
-    let unsealed = unsealed(&published.read())?;
+    let unsealed = unsealed(published.read())?;
     let mut edits = Vec::new();
     for (id, value) in unsealed {
         if let Some(end) = seal_at_end(disk, superblock, id, &value)? {
@@ -47,7 +47,6 @@ pub fn tidy(
         let len = edits_len(&edits);
         if_there_is_room(commit.run(Request::new(len, move |_| Ok((edits, ()))).privileged()))?;
     }
-    // Taken out of the loop's head: the catalog must not stay locked while the aborts are published.
     let uploads = published.read().scan(Keyspace::Upload, &[], None, usize::MAX)?;
     for (key, value) in uploads {
         let (Ok(id), Ok(record)) = (<[u8; 16]>::try_from(key), Upload::decode(&value)) else { continue };
@@ -70,7 +69,7 @@ fn if_there_is_room(done: Result<()>) -> Result<bool> {
 }
 
 /// Bulk segments that no commit calls sealed.
-fn unsealed(catalog: &Catalog) -> Result<Vec<(FileId, SegmentValue)>> {
+fn unsealed(catalog: View<'_>) -> Result<Vec<(FileId, SegmentValue)>> {
     let mut found = Vec::new();
     for (key, value) in catalog.scan(Keyspace::Segment, &[], None, usize::MAX)? {
         let bad = |bad: crate::format::Bad| Error::new(Kind::Corrupt, bad.what);
@@ -118,16 +117,18 @@ pub struct Stray {
 }
 
 /// Looks for them.
-pub fn stray(disk: &dyn Disk, superblock: &Superblock, published: &Catalog, segments: &Segments) -> Result<Stray> {
+pub fn stray(disk: &dyn Disk, superblock: &Superblock, published: View<'_>, segments: &Segments) -> Result<Stray> {
     let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
     let mut stray = Stray { strange: listing.strange, ..Stray::default() };
     let mut named: BTreeSet<FileId> = segments.all().into_iter().map(|(id, _)| id).collect();
     named.extend(superblock.prepared.iter().chain(&superblock.reserves));
+    named.extend(published.tables().all().map(|table| table.meta.id));
     for (key, _) in published.scan(Keyspace::Segment, &[], None, usize::MAX)? {
         named.extend(segment_of_key(&key).ok());
     }
     for name in listing.names {
         let id = segment::parse_name(&name, "segment-").or_else(|| segment::parse_name(&name, "reserve-"));
+        let id = id.or_else(|| table::parse_name(&name));
         let (is_named, was_given_out) = match (id, manifest::parse_name(&name)) {
             (Some(id), _) => (named.contains(&id), id < superblock.ceiling_file),
             (None, Some(generation)) => {
@@ -151,7 +152,7 @@ pub fn stray(disk: &dyn Disk, superblock: &Superblock, published: &Catalog, segm
 pub fn destroy_unnamed(
     disk: &dyn Disk,
     superblock: &Superblock,
-    published: &Catalog,
+    published: View<'_>,
     segments: &Segments,
     report: &mut OpenReport,
 ) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::{
         commit::{Commit, Edit},
         frame::{FrameDraft, FrameKind, FrameSalt},
         keyspace::{Keyspace, tenant_key},
-        manifest::{Lane, Manifest, ManifestSegment, SegmentState, Tenant},
+        manifest::{Lane, Manifest, ManifestSegment, SegmentState, Sums, Tenant},
         segment_header::{self, SegmentHeader},
         superblock::{Options, ReplayPosition, Superblock},
         value::TenantValue,
@@ -82,7 +82,8 @@ fn look(disk: &dyn Disk) -> Result<Found> {
     for name in listing.names.iter().filter(|name| !first.contains(name) && name.as_str() != "LOCK") {
         let ours = segment::parse_name(name, "segment-").is_some()
             || segment::parse_name(name, "reserve-").is_some()
-            || manifest::parse_name(name).is_some();
+            || manifest::parse_name(name).is_some()
+            || crate::table::parse_name(name).is_some();
         if ours {
             return Ok(Found::Store(name.to_string()));
         }
@@ -156,6 +157,8 @@ pub fn init(disk: &dyn Disk, clock: &dyn Clock, entropy: &dyn Entropy, options: 
         generation: 1,
         tenants: vec![Tenant { number: DEFAULT_TENANT_NUMBER, key: entropy::random(entropy)? }],
         segments: vec![ManifestSegment { id: FileId(1), epoch, lane: Lane::Log, state: SegmentState::Active, end: 0 }],
+        sums: Sums::default(),
+        tables: Vec::new(),
     };
     let replay =
         ReplayPosition { segment: FileId(1), epoch, offset: FRAMES_START, lsn: Lsn::FIRST, chain: chain_root(uuid) };

@@ -8,17 +8,26 @@ pub mod finish;
 pub mod init;
 mod rebuild;
 
+use std::collections::BTreeSet;
+
 use crate::{
-    catalog::Catalog,
-    disk::{self, Disk, Lock, LockGuard, LockMode},
+    catalog::{Catalog, State as _, Tables, Usage},
+    disk::{self, Disk, Lock, LockGuard, LockMode, Name},
     error::{Error, Kind, Result},
-    format::{manifest::Manifest, superblock::Superblock},
+    format::{
+        keyspace::{Keyspace, segment_of_key},
+        manifest::Manifest,
+        superblock::Superblock,
+        value::SegmentValue,
+    },
     ids::{ArtifactId, Time},
+    limits::TABLE_CACHE_BYTES,
     log::replay::{self, Damage, Found},
     manifest,
-    segment::Segments,
+    segment::{self, Segments},
     superblock,
     sync::Arc,
+    table::{self, Ground},
 };
 
 use rebuild::Rebuild;
@@ -150,7 +159,7 @@ pub fn lock(disk: &dyn Disk, mode: LockMode, holder: &str) -> Result<Box<dyn Loc
     Err(Error::new(Kind::Locked, format!("the store is in use by {who}")))
 }
 
-/// Reads everything, writes nothing. O(length of the log).
+/// Reads what is needed to go on, writes nothing. O(length of the log behind the replay position, files).
 pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
     let read = init::read_superblock(&**disk)?.ok_or_else(|| init::no_superblock(&**disk))?;
     let superblock = read.superblock;
@@ -161,7 +170,15 @@ pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
     let (manifest, damage) = manifest::read(&**disk, &superblock)?;
     report.problems.extend(damage.iter().map(Problem::from));
     let segments = Arc::new(Segments::new(Arc::clone(disk), superblock.uuid));
-    let mut rebuild = Rebuild::new(Arc::clone(&segments));
+    named_files(&**disk, &manifest, &mut report)?;
+    for segment in &manifest.segments {
+        segments.add(segment.id, segment.epoch);
+    }
+    let ground = Ground::new(Arc::clone(disk), superblock.uuid, TABLE_CACHE_BYTES);
+    let catalog = Catalog::new(Tables::new(Arc::new(ground), &manifest.tables), usage_of(&manifest));
+    bulk_of_tables(&catalog, &segments, &mut report)?;
+    uploads_of_tables(&catalog, &mut report)?;
+    let mut rebuild = Rebuild::new(catalog, Arc::clone(&segments), manifest.sums.hw);
     let found = replay::replay(&**disk, &superblock, &mut rebuild)?;
     for link in &found.links {
         segments.add(link.header.id, link.header.epoch);
@@ -169,10 +186,86 @@ pub fn rebuild(disk: &Arc<dyn Disk>) -> Result<Rebuilt> {
     report.adopted_commits = found.adopted;
     report.problems.extend(found.damage.iter().map(Problem::from));
     if let Some(first) = found.lost.first() {
-        report.read_only = Some(format!("the log is damaged, and commits may be lost: {}", first.what));
+        report.read_only.get_or_insert_with(|| format!("the log is damaged, and commits may be lost: {}", first.what));
         report.lost = found.lost.iter().map(Problem::from).collect();
         rebuild.salvage(disk, &superblock, &found)?;
     }
     let (catalog, hw) = rebuild.into_parts();
     Ok(Rebuilt { superblock, manifest, catalog, segments, hw, found, report })
+}
+
+/// What the tables add up to.
+const fn usage_of(manifest: &Manifest) -> Usage {
+    let sums = &manifest.sums;
+    Usage {
+        artifacts: sums.artifacts,
+        logical_bytes: sums.logical_bytes,
+        blobs: sums.blobs,
+        chunks: sums.chunks,
+        unique_bytes: sums.unique_bytes,
+        live_bytes: sums.live_bytes,
+    }
+}
+
+/// Names what the manifest names and the directory lacks. A table without any copy takes records with it that nothing else has, so
+/// that the store must not be written any more.
+fn named_files(disk: &dyn Disk, manifest: &Manifest, report: &mut OpenReport) -> Result<()> {
+    if manifest.tables.is_empty() {
+        return Ok(());
+    }
+    let listing = disk::retry(|| disk.list()).map_err(|e| Error::io(e, ".", "list the store"))?;
+    let there: BTreeSet<Name> = listing.names.into_iter().collect();
+    let mut missing = |name: &Name, what: &str| {
+        let is_missing = !there.contains(name);
+        if is_missing {
+            report.problems.push(Problem::damage(name, 0, what));
+        }
+        is_missing
+    };
+    let mut lost = None;
+    for table in &manifest.tables {
+        let names = table::names(table.id);
+        let copies = if table.mirrored { 2 } else { 1 };
+        let gone = names.iter().take(copies).filter(|name| missing(name, "a table is missing")).count();
+        if gone == copies {
+            lost = lost.or(names.into_iter().next());
+        }
+    }
+    for segment in &manifest.segments {
+        missing(&segment::name(segment.id), "a segment is missing");
+    }
+    if let Some(name) = lost {
+        report.read_only = Some(format!("records are lost with {name}"));
+    }
+    Ok(())
+}
+
+/// Bulk segments that the tables name; commits behind them name the rest.
+fn bulk_of_tables(catalog: &Catalog, segments: &Segments, report: &mut OpenReport) -> Result<()> {
+    let entries = match catalog.scan(Keyspace::Segment, &[], None, usize::MAX) {
+        Err(e) if e.kind() == Kind::Corrupt => {
+            report.problems.push(Problem::from(&e));
+            report.read_only.get_or_insert_with(|| "the list of segments is damaged".to_owned());
+            return Ok(());
+        }
+        entries => entries?,
+    };
+    for (key, value) in entries {
+        if let (Ok(id), Ok(value)) = (segment_of_key(&key), SegmentValue::decode(&value)) {
+            segments.add(id, value.epoch);
+        }
+    }
+    Ok(())
+}
+
+/// A writer ends unfinished puts when it opens: it must be able to find them.
+fn uploads_of_tables(catalog: &Catalog, report: &mut OpenReport) -> Result<()> {
+    match catalog.scan(Keyspace::Upload, &[], None, usize::MAX) {
+        Err(e) if e.kind() == Kind::Corrupt => {
+            report.problems.push(Problem::from(&e));
+            report.read_only.get_or_insert_with(|| "the list of unfinished puts is damaged".to_owned());
+            Ok(())
+        }
+        uploads => uploads.map(drop),
+    }
 }

@@ -31,8 +31,9 @@ pub(super) struct Rebuild {
 }
 
 impl Rebuild {
-    pub(super) fn new(segments: Arc<Segments>) -> Self {
-        Self { catalog: Catalog::default(), segments, hw: Time(0) }
+    /// Begins with what the tables have.
+    pub(super) const fn new(catalog: Catalog, segments: Arc<Segments>, hw: Time) -> Self {
+        Self { catalog, segments, hw }
     }
 
     pub(super) fn into_parts(self) -> (Catalog, Time) {
@@ -158,8 +159,12 @@ impl Visitor for Rebuild {
         for edit in commit.requests.iter().flatten().filter(|e| e.keyspace == Keyspace::Chunk) {
             let Some(Ok(chunk)) = edit.value.as_deref().map(ChunkValue::decode) else { continue };
             let Some(epoch) = bulk.get(&chunk.location.segment).copied() else { continue };
-            // What was there before this commit is not this commit's to lose.
-            let before = self.catalog.get(Keyspace::Chunk, &edit.key)?.and_then(|v| ChunkValue::decode(&v).ok());
+            // What was there before this commit is not this commit's to lose. Where a damaged table cannot say what was, the commit
+            // stays: whoever reads the chunk checks its frame.
+            let before = match self.catalog.get(Keyspace::Chunk, &edit.key) {
+                Err(e) if e.kind() == Kind::Corrupt => continue,
+                before => before?.and_then(|value| ChunkValue::decode(&value).ok()),
+            };
             if before.is_none_or(|b| b.location != chunk.location) && !self.frame_is_good(&chunk, epoch)? {
                 return Ok(false);
             }

@@ -8,24 +8,33 @@ use crate::{
         keyspace::{ListPlace, OwnerKind},
     },
     ids::{ArtifactId, Lsn, Sha256, Time},
-    ownership::AccountScope,
+    ownership::artifact::Life,
 };
 
 /// State of an artifact, computed and not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArtifactState {
+    /// Readable, and waiting to be claimed.
+    Pending,
     /// Readable, of its owner.
     Owned,
     /// Its time is over.
     Expired,
+    /// It was deleted, or its conversation deleted or reset.
+    Deleted,
+    /// It was erased.
+    Erased,
 }
 
 impl ArtifactState {
     /// Its stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Pending => "pending",
             Self::Owned => "owned",
             Self::Expired => "expired",
+            Self::Deleted => "deleted",
+            Self::Erased => "erased",
         }
     }
 }
@@ -65,14 +74,29 @@ pub struct ArtifactInfo {
     pub version: u64,
 }
 
+/// Ids as callers gave them.
+pub(super) struct Shown {
+    pub(super) tenant: String,
+    pub(super) account: String,
+    pub(super) owner: String,
+}
+
 impl ArtifactInfo {
-    pub(super) fn new(scope: &AccountScope<'_>, artifact: Artifact, expired: bool) -> Self {
+    pub(super) fn new(shown: Shown, artifact: Artifact, life: Life) -> Self {
+        let pending = matches!(artifact.owner.kind, OwnerKind::Run | OwnerKind::Upload);
+        let state = match life {
+            Life::Readable if pending => ArtifactState::Pending,
+            Life::Readable => ArtifactState::Owned,
+            Life::Expired => ArtifactState::Expired,
+            Life::Deleted => ArtifactState::Deleted,
+            Life::Erased => ArtifactState::Erased,
+        };
         Self {
             id: artifact.id,
-            tenant: scope.tenant.to_owned(),
-            account: scope.account.to_owned(),
+            tenant: shown.tenant,
+            account: shown.account,
             owner_kind: artifact.owner.kind,
-            owner_id: scope.account.to_owned(),
+            owner_id: shown.owner,
             origin: artifact.born.origin,
             name: artifact.name,
             media_type: artifact.media_type,
@@ -81,8 +105,18 @@ impl ArtifactInfo {
             sha256: artifact.sha256,
             created_at: artifact.born.time,
             expires_at: artifact.expires_at,
-            state: if expired { ArtifactState::Expired } else { ArtifactState::Owned },
+            state,
             version: artifact.version,
+        }
+    }
+
+    /// What became of it.
+    pub(super) const fn life(&self) -> Life {
+        match self.state {
+            ArtifactState::Pending | ArtifactState::Owned => Life::Readable,
+            ArtifactState::Expired => Life::Expired,
+            ArtifactState::Deleted => Life::Deleted,
+            ArtifactState::Erased => Life::Erased,
         }
     }
 }

@@ -2,41 +2,38 @@
 
 use std::{io, path::Path};
 
-use bytes::Bytes;
-
 use crate::{
-    catalog::{Catalog, State as _},
+    catalog::Published,
+    checkpoint::{Checkpointed, Checkpointer},
     clock::{Clock, OsClock},
-    commit::{Commit, Request},
+    commit::Commit,
     disk::{Disk, LockGuard, os::OsDisk},
     entropy::{Entropy, OsEntropy},
     error::{Error, Kind, Result},
-    format::{
-        artifact::Artifact,
-        keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind},
-        superblock::Superblock,
-    },
+    format::{keyspace::AccountRef, superblock::Superblock},
     health::Health,
-    ids::{ArtifactId, Sha256, StoreUuid, Time},
+    ids::{Sha256, StoreUuid, Time},
     ingest::{Ingest, Put, PutReply},
-    limits::LIST_PAGE_MAX,
-    ownership::{AccountScope, Door, artifact::is_readable},
+    ownership::{AccountScope, Door},
     read::Reader,
     recovery::OpenReport,
     segment::Segments,
-    sync::{Arc, RwLock},
+    sync::Arc,
     verify::{self, VerifyOptions, VerifyReport},
 };
 
+mod artifacts;
 mod info;
 mod open;
 mod options;
+mod owners;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
+pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};
 pub use stats::Stats;
 
 /// Everything through which a store reaches the world.
@@ -65,7 +62,7 @@ pub struct Store {
     superblock: Superblock,
     door: Arc<Door>,
     reader: Reader,
-    published: Arc<RwLock<Catalog>>,
+    published: Arc<Published>,
     segments: Arc<Segments>,
     health: Arc<Health>,
     report: OpenReport,
@@ -80,6 +77,7 @@ pub struct Store {
 struct Writing {
     commit: Arc<Commit>,
     ingest: Ingest,
+    checkpointer: Arc<Checkpointer>,
 }
 
 impl Store {
@@ -93,95 +91,10 @@ impl Store {
         &self.report
     }
 
-    /// Stores the bytes of `source` as a new artifact of the account. They are durable when this returns; on any error nothing of
+    /// Stores the bytes of `source` as a new artifact of an account, a conversation or a run. They are durable when this returns; on any error nothing of
     /// them can be seen.
     pub fn put(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
         self.writing()?.ingest.put(put, source)
-    }
-
-    /// One artifact's record. `NOT_FOUND`: there is none; where commits are lost it is `CORRUPT` instead, since it may have been in
-    /// one of them.
-    pub fn stat(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<ArtifactInfo> {
-        let artifact = self.record(&self.account(scope)?, id)?;
-        self.info(scope, artifact)
-    }
-
-    /// Up to `limit` (at most 1,000) readable artifacts that the account owns, in the order in which they came, behind `after`.
-    /// Holds the catalog for one page only.
-    pub fn list(&self, scope: &AccountScope<'_>, after: Option<Cursor>, limit: usize) -> Result<ListPage> {
-        let account = self.account(scope)?;
-        let owner = Owner { kind: OwnerKind::Account, id: account.account.0 };
-        let limit = limit.clamp(1, LIST_PAGE_MAX);
-        let mut page = ListPage::default();
-        let mut after = after.map(|c| account.owner_key(owner, c.0));
-        loop {
-            let entries =
-                self.published.read().scan(Keyspace::ByOwner, &account.owner_prefix(owner), after.as_deref(), limit)?;
-            for (key, id) in &entries {
-                let id =
-                    ArtifactId(id.as_slice().try_into().map_err(|_| Error::new(Kind::Corrupt, "owner index value"))?);
-                let info = self.info(scope, self.record(&account, id)?)?;
-                if info.state == ArtifactState::Owned {
-                    page.artifacts.push(info);
-                }
-                let place = ListPlace::from_owner_key(key).map_err(|bad| Error::new(Kind::Corrupt, bad.what))?;
-                page.next = Some(Cursor(place));
-                if page.artifacts.len() == limit {
-                    return Ok(page);
-                }
-            }
-            if entries.len() < limit {
-                page.next = None;
-                return Ok(page);
-            }
-            after = entries.last().map(|(key, _)| key.clone());
-        }
-    }
-
-    /// Where an artifact stands in its owner's list, to go on behind it.
-    pub fn cursor(&self, scope: &AccountScope<'_>, id: ArtifactId) -> Result<Cursor> {
-        Ok(Cursor(self.record(&self.account(scope)?, id)?.place))
-    }
-
-    /// Writes an artifact's verified bytes to `sink`. Whole reads of at most 16 MiB are verified before the first byte leaves; longer
-    /// ones, and ranges, chunk by chunk.
-    pub fn get(
-        &self,
-        scope: &AccountScope<'_>,
-        id: ArtifactId,
-        get: &Get,
-        sink: &mut dyn io::Write,
-    ) -> Result<ArtifactInfo> {
-        let (artifact, info) = self.readable(scope, id, get)?;
-        self.reader.write_to(&artifact, get.range.clone(), sink)?;
-        Ok(info)
-    }
-
-    /// The same for a caller that keeps the bytes or sends them on: gives them as they were read and verified, without a copy, in pieces of
-    /// at most a chunk. An error of `take` ends the read. Up to 1 MiB of memory hangs on each piece that is kept.
-    pub fn get_bytes(
-        &self,
-        scope: &AccountScope<'_>,
-        id: ArtifactId,
-        get: &Get,
-        take: &mut dyn FnMut(Bytes) -> Result<()>,
-    ) -> Result<ArtifactInfo> {
-        let (artifact, info) = self.readable(scope, id, get)?;
-        self.reader.read(&artifact, get.range.clone(), &mut |piece| take(piece.bytes))?;
-        Ok(info)
-    }
-
-    /// The record of a read.
-    fn readable(&self, scope: &AccountScope<'_>, id: ArtifactId, get: &Get) -> Result<(Artifact, ArtifactInfo)> {
-        let artifact = self.record(&self.account(scope)?, id)?;
-        let info = self.info(scope, artifact.clone())?;
-        if info.state == ArtifactState::Expired {
-            return Err(Error::new(Kind::Gone, "the artifact has expired").of_artifact(id));
-        }
-        if get.expect_sha256.is_some_and(|expected| expected != artifact.sha256) {
-            return Err(Error::new(Kind::DigestMismatch, "the artifact has another SHA-256").of_artifact(id));
-        }
-        Ok((artifact, info))
     }
 
     /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.
@@ -189,11 +102,21 @@ impl Store {
         verify::verify(&world.disk, options, progress)
     }
 
+    /// Writes what the log has brought since the last checkpoint as tables, so that the next open replays nothing of it. A store makes
+    /// checkpoints by itself; see [`crate::CheckpointTuning`].
+    pub fn checkpoint(&self) -> Result<Checkpointed> {
+        let writing = self.writing()?;
+        writing.checkpointer.run(&writing.commit)
+    }
+
     /// Leaves the store clean: everything synced, and the superblock says where the log ends. A store that takes no
     /// writes any more says so; one that was open for reading has nothing to do.
     pub fn close(self) -> Result<()> {
         match &self.writing {
-            Some(writing) => writing.commit.with_log(crate::log::Log::close),
+            Some(writing) => {
+                writing.checkpointer.close();
+                writing.commit.with_log(crate::log::Log::close)
+            }
             None => Ok(()),
         }
     }
@@ -207,12 +130,7 @@ impl Store {
     }
 
     fn account(&self, scope: &AccountScope<'_>) -> Result<AccountRef> {
-        self.door.account(&*self.published.read(), scope)
-    }
-
-    fn record(&self, account: &AccountRef, id: ArtifactId) -> Result<Artifact> {
-        let artifact = self.published.read().artifact(account, id)?;
-        artifact.ok_or_else(|| self.report.not_found("no such artifact in this scope"))
+        self.door.account(&self.published.read(), scope)
     }
 
     /// The later of engine time and wall clock: a clock that was set back revives nothing.
@@ -222,20 +140,6 @@ impl Store {
 
     fn hw(&self) -> Time {
         self.writing.as_ref().map_or(self.opened_hw, |w| w.commit.hw())
-    }
-
-    /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody
-    /// who was told so sees it readable again, whatever the clock does.
-    fn info(&self, scope: &AccountScope<'_>, artifact: Artifact) -> Result<ArtifactInfo> {
-        let expired = !is_readable(&artifact, self.now());
-        if let (true, Some(at), Some(writing)) = (expired, artifact.expires_at, &self.writing)
-            && writing.commit.hw() < at
-            && self.health.is_writable()
-        {
-            // A read must not fail because the disk is full.
-            writing.commit.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced().privileged())?;
-        }
-        Ok(ArtifactInfo::new(scope, artifact, expired))
     }
 }
 

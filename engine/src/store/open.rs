@@ -3,9 +3,11 @@
 use super::{InitOptions, OpenMode, OpenOptions, Store, World, Writing};
 use crate::{
     budget::Budget,
+    catalog::Published,
+    checkpoint::{self, Checkpointer, Keeper},
     commit::Commit,
     disk::{LockGuard, LockMode},
-    error::Result,
+    error::{Kind, Result},
     health::Health,
     ids::StoreUuid,
     ingest::{Ground, Ingest},
@@ -13,7 +15,7 @@ use crate::{
     pins::Pins,
     read::Reader,
     recovery::{self, finish, init},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 impl Store {
@@ -56,14 +58,19 @@ impl Store {
                 None
             }
         };
+        let log_content = rebuilt.manifest.sums.log_bytes.saturating_add(rebuilt.found.content_bytes);
         let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
-        let published = Arc::new(RwLock::new(catalog));
+        let published = Arc::new(Published::new(catalog));
         let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
         let budget = Budget::new(options.ingest_memory);
         let reader = Reader::new(Arc::clone(&published), Arc::clone(&segments), Arc::clone(&door), Arc::clone(&budget));
         let writing = match taken {
             None => {
-                report.strange_files = finish::stray(&*world.disk, &superblock, &published.read(), &segments)?.strange;
+                // Where the list of segments is damaged, which the report says, nobody knows what is named.
+                match finish::stray(&*world.disk, &superblock, published.read(), &segments) {
+                    Err(e) if e.kind() == Kind::Corrupt && !report.problems.is_empty() => {}
+                    stray => report.strange_files = stray?.strange,
+                }
                 None
             }
             Some((log, root)) => {
@@ -71,7 +78,16 @@ impl Store {
                     Commit::new(log, Arc::clone(&published), hw, Arc::clone(&health), Arc::clone(&world.clock));
                 let commit = Arc::new(commit);
                 finish::tidy(&*world.disk, &superblock, &published, &commit, &mut report)?;
-                finish::destroy_unnamed(&*world.disk, &root.current(), &published.read(), &segments, &mut report)?;
+                finish::destroy_unnamed(&*world.disk, &root.current(), published.read(), &segments, &mut report)?;
+                commit.count_log_bytes(found.replayed_bytes(superblock.replay.offset), false);
+                let checkpoints = checkpoint::Ground {
+                    disk: Arc::clone(&world.disk),
+                    root: Arc::clone(&root),
+                    published: Arc::clone(&published),
+                    health: Arc::clone(&health),
+                };
+                let checkpointer = Arc::new(Checkpointer::new(checkpoints, manifest, options.checkpoints));
+                commit.keep_up(Box::new(Keeper(Arc::clone(&checkpointer))));
                 // Without room for a prepared segment the store goes on: the next group tries again.
                 let _ = commit.with_log(crate::log::Log::settle);
                 health.check()?;
@@ -89,7 +105,7 @@ impl Store {
                     budget: Arc::clone(&budget),
                 };
                 let ingest = Ingest::new(ground, options.tuning);
-                Some(Writing { commit, ingest })
+                Some(Writing { commit, ingest, checkpointer })
             }
         };
         Ok(Self {
@@ -102,7 +118,7 @@ impl Store {
             health,
             report,
             opened_hw: hw,
-            log_content: found.content_bytes,
+            log_content,
             writing,
             _lock: lock,
         })

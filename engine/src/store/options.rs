@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{format::superblock, ids::Sha256, ingest::Tuning, limits::INGEST_MEMORY};
+use crate::{checkpoint, format::superblock, ids::Sha256, ingest::Tuning, limits::INGEST_MEMORY};
 
 /// Options of a new store.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,8 @@ pub struct OpenOptions {
     pub holder: String,
     /// Where streams change lanes; the defaults are measured.
     pub tuning: Tuning,
+    /// When checkpoints are made.
+    pub checkpoints: checkpoint::Tuning,
     /// Memory that all long streams share, in and out, in bytes. A stream that finds it used up goes on with 3 MiB of its own, on the
     /// thread that called.
     pub ingest_memory: u64,
@@ -43,7 +45,13 @@ pub struct OpenOptions {
 impl OpenOptions {
     /// Opens with the default tuning.
     pub fn new(mode: OpenMode, holder: impl Into<String>) -> Self {
-        Self { mode, holder: holder.into(), tuning: Tuning::default(), ingest_memory: INGEST_MEMORY }
+        Self {
+            mode,
+            holder: holder.into(),
+            tuning: Tuning::default(),
+            checkpoints: checkpoint::Tuning::default(),
+            ingest_memory: INGEST_MEMORY,
+        }
     }
 }
 

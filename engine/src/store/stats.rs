@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::{
+    catalog::State as _,
     disk::{self, OpenOptions},
     error::{Error, Result},
     format::{keyspace::Keyspace, value::SegmentValue},
@@ -31,16 +32,16 @@ pub struct Stats {
     pub segments: u64,
     /// Catalog tables.
     pub tables: u64,
+    /// Damaged pages of tables that were read from their mirrors since the open.
+    pub mirror_reads: u64,
 }
 
 impl Store {
     /// Counts. O(files).
     pub fn stats(&self) -> Result<Stats> {
-        let (usage, blobs, bulk) = {
-            let published = self.published.read();
-            let bulk = published.scan(Keyspace::Segment, &[], None, usize::MAX)?;
-            (published.usage(), published.count(Keyspace::Blob), bulk)
-        };
+        let published = self.published.read();
+        let (usage, tables) = (published.usage(), published.tables());
+        let bulk = published.scan(Keyspace::Segment, &[], None, usize::MAX)?;
         let bulk_bytes: u64 = bulk
             .iter()
             .filter_map(|(_, value)| SegmentValue::decode(value).ok())
@@ -50,7 +51,7 @@ impl Store {
             self.writing.as_ref().map_or(self.log_content, |w| w.commit.with_log(|log| log.content_bytes()));
         Ok(Stats {
             artifacts: usage.artifacts,
-            blobs,
+            blobs: usage.blobs,
             chunks: usage.chunks,
             logical_bytes: usage.logical_bytes,
             unique_bytes: usage.unique_bytes,
@@ -58,7 +59,8 @@ impl Store {
             dead_bytes: bulk_bytes.saturating_add(log_bytes).saturating_sub(usage.live_bytes),
             disk_bytes: self.disk_bytes()?,
             segments: self.segments.all().len() as u64,
-            tables: 0,
+            tables: tables.metas().len() as u64,
+            mirror_reads: tables.repairs().from_mirror,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    catalog::State as _,
     clock::ManualClock,
     commit::Request,
     disk::{
@@ -9,16 +10,19 @@ use crate::{
         sim::{Budget, Crashes, Image, SimDisk},
     },
     entropy::SeededEntropy,
-    format::{commit::Edit, superblock::Options, value::AccountValue},
+    format::{commit::Edit, keyspace::Keyspace, superblock::Options, value::AccountValue},
     ids::{FileId, Lsn, ScopeHash, TenantNumber},
+    ownership::Destination,
     segment,
 };
 
+mod checkpoints;
 mod deep;
 mod full;
 mod hostile;
 mod missing;
 mod pipeline;
+mod put_off;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },
@@ -360,9 +364,11 @@ fn lsns_rise_across_reopens() {
     }
 }
 
+const SCOPE: AccountScope<'static> = AccountScope { tenant: "default", account: "default" };
+
 fn put(name: &str) -> Put<'_> {
     Put {
-        scope: AccountScope { tenant: "default", account: "default" },
+        scope: Destination::Account(SCOPE),
         name,
         origin: crate::format::artifact::Origin::Upload,
         media_type: None,
@@ -398,13 +404,13 @@ fn small_and_long_streams_come_back_after_a_reopen_and_verify_clean() {
     store.close().expect("closes");
     verify_clean(&disk);
     let store = open(&disk).expect("opens");
-    let scope = put("").scope;
+    let scope = SCOPE;
     for (id, bytes) in &ids {
         let mut out = Vec::new();
-        store.get(&scope, *id, &Get::WHOLE, &mut out).expect("reads");
+        store.get(scope, *id, &Get::WHOLE, &mut out).expect("reads");
         assert!(out == *bytes, "{} bytes", bytes.len());
     }
-    let listed = store.list(&scope, None, 1000).expect("lists");
+    let listed = store.list(scope, None, 1000).expect("lists");
     assert_eq!(
         listed.artifacts.iter().map(|a| a.id).collect::<Vec<_>>(),
         ids.iter().map(|(id, _)| *id).collect::<Vec<_>>()
@@ -445,7 +451,7 @@ fn an_open_aborts_what_a_killed_put_left() {
         let disk = SimDisk::from_image(image, 5);
         let store = open(&disk).unwrap_or_else(|e| panic!("{point}: {e}"));
         aborted += store.report().aborted_uploads;
-        assert!(store.list(&put("").scope, None, 10).expect("lists").artifacts.is_empty(), "{point}");
+        assert!(store.list(SCOPE, None, 10).expect("lists").artifacts.is_empty(), "{point}");
         assert_eq!(store.stats().expect("counts").chunks, 0, "{point}");
         std::ops::ControlFlow::Continue(())
     });

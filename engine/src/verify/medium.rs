@@ -8,7 +8,7 @@ use crate::{
     format::{
         frame::{FrameHeader, FrameKind, FrameSalt},
         keyspace::{Keyspace, segment_of_key},
-        manifest::{Lane, SegmentState},
+        manifest::{Lane, ManifestSegment, SegmentState},
         seal::{FooterEntry, Seal, decode_footer},
         superblock,
         value::{ChunkValue, SegmentValue},
@@ -26,15 +26,22 @@ struct Extent<'a> {
     salt: FrameSalt,
     /// Where its frames end, footer and seal included.
     end: u64,
-    /// Its last frames must be footer and seal.
-    sealed: bool,
-    /// Commit frames and marks were walked when the log was found.
-    log: bool,
+    /// Its last frames must be footer and seal. `None`: if it has a seal.
+    sealed: Option<bool>,
+    lane: Lane,
+    /// The open has named invalid frames.
+    is_named: bool,
+    /// From here on the open has looked at commits, marks and seals.
+    replayed: u64,
 }
 
 impl Run<'_> {
     pub(super) fn files(&mut self) -> Result<()> {
         self.superblock()?;
+        self.tables()?;
+        for segment in self.older_log().cloned().collect::<Vec<_>>() {
+            self.old_log(&segment)?;
+        }
         self.log()?;
         for (id, value) in self.bulk_segments()? {
             self.bulk(id, &value)?;
@@ -81,18 +88,68 @@ impl Run<'_> {
                 file: &*file,
                 salt: FrameSalt::new(link.header.uuid, link.header.epoch),
                 end: link.end,
-                sealed: link.seal.is_some(),
-                log: true,
+                sealed: Some(link.seal.is_some()),
+                lane: Lane::Log,
+                is_named: true,
+                replayed: link.start,
             };
             self.frames(&extent)?;
             let is_newest = link.header.id == newest;
             // A torn one was cut behind its last byte that is not zero.
             if link.seal.is_some() || is_newest && rebuilt.superblock.clean.is_some() {
                 self.zeros(&extent.name, extent.file, extent.end)?;
-                if link.len < link.header.capacity {
-                    self.problem(&extent.name, link.len, "a log segment is shorter than it was made");
-                }
+                self.is_as_long(&extent.name, extent.file, link.header.capacity)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Log segments that no replay needs any more.
+    fn older_log(&self) -> impl Iterator<Item = &ManifestSegment> {
+        let replayed = |id| self.rebuilt.found.links.iter().any(|link| link.header.id == id);
+        self.rebuilt.manifest.segments.iter().filter(move |s| s.lane == Lane::Log && !replayed(s.id))
+    }
+
+    fn old_log(&mut self, segment: &ManifestSegment) -> Result<()> {
+        let name = segment::name(segment.id);
+        let file = match segment::open(self.disk, segment.id, OpenOptions::READ) {
+            Ok(file) => file,
+            // The open has named it.
+            Err(e) if e.kind() == Kind::Corrupt => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        let header = segment::read_header(&*file, self.rebuilt.superblock.uuid, segment.id)?;
+        for (offset, bad) in &header.damaged {
+            self.problem(&name, *offset, bad.what);
+        }
+        if header.header.is_some_and(|h| h.epoch != segment.epoch) {
+            self.problem(&name, 0, "a segment of another epoch than the manifest names");
+        }
+        let salt = FrameSalt::new(self.rebuilt.superblock.uuid, segment.epoch);
+        let extent = Extent {
+            id: segment.id,
+            name,
+            file: &*file,
+            salt,
+            end: segment.end,
+            sealed: None,
+            lane: Lane::Log,
+            is_named: false,
+            replayed: u64::MAX,
+        };
+        let is_sealed = self.frames(&extent)?;
+        // A torn one was cut behind its last byte that is not zero.
+        if let Some(header) = header.header.filter(|_| is_sealed) {
+            self.zeros(&extent.name, &*file, segment.end)?;
+            self.is_as_long(&extent.name, &*file, header.capacity)?;
+        }
+        Ok(())
+    }
+
+    fn is_as_long(&mut self, name: &Name, file: &dyn File, capacity: u64) -> Result<()> {
+        let len = disk::retry(|| file.len()).map_err(|e| Error::io(e, name, "read a length"))?;
+        if len < capacity {
+            self.problem(name, len, "a log segment is shorter than it was made");
         }
         Ok(())
     }
@@ -116,13 +173,23 @@ impl Run<'_> {
         }
         let sealed = value.state == SegmentState::Sealed;
         let salt = FrameSalt::new(self.rebuilt.superblock.uuid, value.epoch);
-        let extent = Extent { id, name, file: &*file, salt, end: value.end, sealed, log: false };
+        let extent = Extent {
+            id,
+            name,
+            file: &*file,
+            salt,
+            end: value.end,
+            sealed: Some(sealed),
+            lane: Lane::Bulk,
+            is_named: false,
+            replayed: u64::MAX,
+        };
         self.frames(&extent)?;
         if sealed { self.zeros(&extent.name, &*file, value.end) } else { Ok(()) }
     }
 
-    /// Walks every frame of a segment: headers, and the payloads that this verification looks at.
-    fn frames(&mut self, extent: &Extent<'_>) -> Result<()> {
+    /// Walks every frame of a segment: headers, and the payloads that this verification looks at. True: it has a seal.
+    fn frames(&mut self, extent: &Extent<'_>) -> Result<bool> {
         let mut scanner = Scanner::new(extent.file, &extent.name, extent.salt);
         let mut at = FRAMES_START;
         let mut entries = Vec::new();
@@ -139,7 +206,7 @@ impl Run<'_> {
                 whole = false;
                 // Damage of the log was named when it was walked; it is only noted here, for the artifacts that it hits.
                 self.damaged.insert(Location { segment: extent.id, offset: at }, "an invalid frame");
-                if !extent.log {
+                if !extent.is_named {
                     self.problem(&extent.name, at, "an invalid frame");
                 }
                 at = scanner.next_valid(at + FRAME_ALIGN, extent.end)?.unwrap_or(extent.end);
@@ -152,15 +219,14 @@ impl Run<'_> {
                 }
                 FrameKind::Footer | FrameKind::Seal | FrameKind::Padding => {
                     match reader::read_frame(extent.file, &extent.name, &extent.salt, at)? {
-                        None if extent.log && header.kind == FrameKind::Seal => {}
+                        None if header.kind == FrameKind::Seal && at >= extent.replayed => {}
                         None => {
                             whole = false;
                             self.problem(&extent.name, at, "frame payload checksum");
                         }
                         Some(frame) => match header.kind {
                             FrameKind::Seal => {
-                                let lane = if extent.log { Lane::Log } else { Lane::Bulk };
-                                seal = Seal::decode(frame.payload(), lane, at).ok();
+                                seal = Seal::decode(frame.payload(), extent.lane, at).ok();
                             }
                             FrameKind::Footer => match decode_footer(frame.payload()) {
                                 Ok(part) => footer.extend(part),
@@ -173,6 +239,11 @@ impl Run<'_> {
                         },
                     }
                 }
+                FrameKind::Commit | FrameKind::Mark if at < extent.replayed => {
+                    if reader::read_frame(extent.file, &extent.name, &extent.salt, at)?.is_none() {
+                        self.problem(&extent.name, at, "frame payload checksum");
+                    }
+                }
                 FrameKind::Commit | FrameKind::Mark => {}
             }
             if known.is_none() {
@@ -180,10 +251,11 @@ impl Run<'_> {
             }
             at += header.frame_len();
         }
-        if extent.sealed && whole {
+        let has_seal = seal.is_some();
+        if extent.sealed.unwrap_or(has_seal) && whole {
             self.closing(extent, entries, &footer, seal);
         }
-        Ok(())
+        Ok(has_seal)
     }
 
     /// Footer and seal must say what the frames say.
@@ -236,7 +308,7 @@ impl Run<'_> {
 
     /// Chunk entries whose frame was not met by the walk.
     fn unseen_chunks(&mut self) -> Result<()> {
-        let count = self.catalog.read().count(Keyspace::Chunk);
+        let count = self.catalog.read().count(Keyspace::Chunk)?;
         if self.confirmed == count {
             return Ok(());
         }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     budget::Budget,
+    catalog::Published,
     disk::{Disk, LockMode},
     error::{Kind, Result},
     format::{frame::FrameHeader, keyspace::Keyspace},
@@ -18,13 +19,14 @@ use crate::{
     ownership::Door,
     read::Reader,
     recovery::{self, Problem, Rebuilt, finish},
-    sync::{Arc, RwLock},
+    sync::Arc,
 };
 
 mod blobs;
 mod medium;
 mod records;
 mod references;
+mod tables;
 
 /// What is checked besides the structure.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +79,7 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
         }
         Err(e) => return Err(e),
     };
-    let catalog = Arc::new(RwLock::new(std::mem::take(&mut rebuilt.catalog)));
+    let catalog = Arc::new(Published::new(std::mem::take(&mut rebuilt.catalog)));
     let door = Arc::new(Door::new(&rebuilt.superblock.secret, &rebuilt.manifest.tenants));
     let budget = Budget::new(options.memory);
     let reader = Reader::new(Arc::clone(&catalog), Arc::clone(&rebuilt.segments), Arc::clone(&door), budget);
@@ -107,10 +109,10 @@ pub fn verify(disk: &Arc<dyn Disk>, options: &VerifyOptions, progress: Progress<
         run.references()?;
     }
     let catalog = catalog.read();
-    report.artifacts = catalog.count(Keyspace::Artifact);
-    report.blobs = catalog.count(Keyspace::Blob);
+    report.artifacts = catalog.count(Keyspace::Artifact)?;
+    report.blobs = catalog.count(Keyspace::Blob)?;
     report.chunks = catalog.usage().chunks;
-    let stray = finish::stray(&**disk, &rebuilt.superblock, &catalog, &rebuilt.segments)?;
+    let stray = finish::stray(&**disk, &rebuilt.superblock, catalog, &rebuilt.segments)?;
     report.strange_files = stray.strange;
     report.unnamed_files = stray.unnamed.iter().map(ToString::to_string).collect();
     once_each(&mut report.problems);
@@ -136,7 +138,7 @@ fn once_each(problems: &mut Vec<Problem>) {
 /// One verification.
 struct Run<'a> {
     disk: &'a dyn Disk,
-    catalog: &'a Arc<RwLock<crate::catalog::Catalog>>,
+    catalog: &'a Published,
     door: &'a Door,
     reader: &'a Reader,
     rebuilt: &'a Rebuilt,

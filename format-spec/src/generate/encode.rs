@@ -2,6 +2,7 @@
 //!
 //! It does not check what it is given: a caller that wants an invalid structure can have it.
 
+use super::records;
 use crate::Id32;
 use crate::commit::{Edit, SyncedUpto};
 use crate::derive::tenant_check;
@@ -98,7 +99,8 @@ pub fn superblock(s: &Superblock, copy: u32) -> Vec<u8> {
 pub fn manifest(m: &Manifest) -> Vec<u8> {
     let mut out = Out::default();
     out.bytes(b"HFMANIFT").u32(1).u32(0).bytes(&m.uuid).u64(m.generation);
-    out.u32(len32(m.tenants.len())).u32(len32(m.segments.len())).u32(0).u32(0).u64(0).zeros(32);
+    out.u32(len32(m.tenants.len())).u32(len32(m.segments.len()));
+    out.u32(len32(m.tables.len())).u32(0).u64(0).zeros(32);
     for tenant in &m.tenants {
         out.u32(tenant.number).u32(0).bytes(&tenant.key.0).bytes(&tenant_check(&tenant.key));
     }
@@ -106,6 +108,17 @@ pub fn manifest(m: &Manifest) -> Vec<u8> {
         let state = if segment.sealed_end.is_some() { 2 } else { 1 };
         out.u64(segment.id).bytes(&segment.epoch).u8(segment.lane as u8).u8(state).zeros(6);
         out.u64(segment.sealed_end.unwrap_or(0));
+    }
+    if let Some(s) = &m.sums {
+        out.u64(s.hw).u64(s.artifacts).u64(s.artifact_bytes).u64(s.blobs).u64(s.chunks).u64(s.chunk_bytes);
+        out.u64(s.frame_bytes).u64(s.log_frame_bytes);
+    }
+    for table in &m.tables {
+        out.u64(table.id).u32(table.pages).u32(u32::from(table.mirrored)).u64(table.first_lsn).u64(table.last_lsn);
+        for bound in [&table.first, &table.last] {
+            let key = records::key(bound);
+            out.u8(bound.keyspace()).u8(0).u16(u16::try_from(key.len()).expect("a key is short")).bytes(&key);
+        }
     }
     out.u32(0);
     let sum = crc(&[&m.uuid, &m.generation.to_le_bytes()], &out.0);
@@ -164,7 +177,7 @@ pub fn commit(synced_upto: SyncedUpto, hw: u64, requests: &[Vec<Edit>]) -> Vec<u
         out.u32(len32(request.len()));
     }
     for edit in requests.iter().flatten() {
-        out.bytes(&super::records::edit(edit));
+        out.bytes(&records::edit(edit));
     }
     out.0
 }

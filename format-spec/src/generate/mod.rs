@@ -4,9 +4,11 @@
 //! not know the engine.
 
 pub mod encode;
+mod owners;
 pub mod records;
 mod rng;
 mod segments;
+pub mod tables;
 mod workload;
 mod world;
 

@@ -2,7 +2,7 @@
 
 use super::encode::{Out, len32};
 use crate::commit::Edit;
-use crate::keyspace::{Artifact, ArtifactKey, Entry, Key, Upload, ZeroKey};
+use crate::keyspace::{Artifact, ArtifactKey, Claim, Conversation, Entry, Key, Run, Upload, ZeroKey};
 
 impl Out {
     /// A number of an ordered key: most significant byte first.
@@ -42,7 +42,9 @@ pub fn key(key: &Key) -> Vec<u8> {
     let mut out = Out::default();
     match key {
         Key::Tenant(id) | Key::Upload(id) => out.bytes(id),
-        Key::Account(key) => out.ordered(key.tenant.into(), 4).bytes(&key.scope),
+        Key::Account(key) | Key::Conversation(key) | Key::Run(key) | Key::Claim(key) => {
+            out.ordered(key.tenant.into(), 4).bytes(&key.scope)
+        }
         Key::Artifact(key) => out.artifact_key(key),
         Key::Blob(id) | Key::Chunk(id) => out.bytes(id),
         Key::ByOwner(key) => {
@@ -50,7 +52,11 @@ pub fn key(key: &Key) -> Vec<u8> {
             out.ordered(key.attach_lsn, 8).ordered(key.position.into(), 4)
         }
         Key::Due(key) => out.ordered(key.time, 8).u8(1).artifact_key(&key.artifact),
-        Key::Op(key) => out.ordered(key.begin_lsn, 8).bytes(&key.scope).bytes(&key.op),
+        Key::Op(key) | Key::Identity(key) => out.ordered(key.begin_lsn, 8).bytes(&key.scope).bytes(&key.op),
+        Key::Fence(key) => out.u8(key.kind).bytes(&key.scope),
+        Key::OfAccount(key) => {
+            out.ordered(key.tenant.into(), 4).bytes(&key.account).u8(key.kind).ordered(key.lsn, 8).bytes(&key.scope)
+        }
         Key::Zero(ZeroKey::Chunk(id)) => out.u8(1).bytes(id),
         Key::Zero(ZeroKey::Blob(id)) => out.u8(2).bytes(id),
         Key::Segment(id) => out.ordered(*id, 8),
@@ -68,6 +74,9 @@ pub fn value(entry: &Entry) -> Vec<u8> {
         Entry::Account(_, v) => {
             out.u64(v.created_lsn).u64(v.created_at).u16(len16(v.text.len())).bytes(v.text.as_bytes());
         }
+        Entry::Conversation(_, v) => conversation(&mut out, v),
+        Entry::Run(_, v) => run(&mut out, v),
+        Entry::Claim(_, v) => claim(&mut out, v),
         Entry::Upload(_, v) => upload(&mut out, v),
         Entry::Artifact(_, v) => artifact(&mut out, v),
         Entry::Blob(_, v) => {
@@ -77,18 +86,49 @@ pub fn value(entry: &Entry) -> Vec<u8> {
             out.u64(v.segment).u64(v.offset).u32(v.stored).u32(v.raw).u32(v.tenant);
             out.u8(v.codec as u8).u8(v.kind as u8).u16(0).u64(v.references);
         }
-        Entry::ByOwner(_, artifact) => {
+        Entry::ByOwner(_, artifact) | Entry::Identity(_, artifact) => {
             out.bytes(artifact);
         }
-        Entry::Due(_) | Entry::Zero(_) => {}
+        Entry::Due(_) | Entry::Zero(_) | Entry::OfAccount(_) => {}
+        Entry::Fence(_, v) => {
+            out.u64(v.void_all).u64(v.void_derived).u64(v.closed_at).u64(v.reopened_at).u64(v.erased_at);
+        }
         Entry::Op(_, v) => {
-            out.bytes(&v.artifact).u32(0).u32(0).u64(v.lsn).u64(v.time);
+            out.bytes(&v.artifact).u32(v.code).u32(0).u64(v.lsn).u64(v.time);
         }
         Entry::Segment(_, v) => {
             out.bytes(&v.epoch).u8(2).u8(if v.sealed { 2 } else { 1 }).zeros(6).u64(v.end);
         }
     }
     out.0
+}
+
+fn conversation(out: &mut Out, v: &Conversation) {
+    out.bytes(&v.account).u8(v.state as u8).u8(u8::from(v.forked_from.is_some())).u16(len16(v.text.len())).u32(0);
+    out.u64(v.opened_lsn).u64(v.opened_at).u64(v.changed_lsn).u64(v.reset_lsn);
+    out.bytes(&v.forked_from.unwrap_or_default()).bytes(v.text.as_bytes());
+}
+
+fn run(out: &mut Out, v: &Run) {
+    out.bytes(&v.id).bytes(&v.account).bytes(&v.conversation.unwrap_or_default());
+    out.bytes(&v.parent.unwrap_or_default()).u8(v.state as u8);
+    out.u8(u8::from(v.conversation.is_some()) | u8::from(v.parent.is_some()) << 1).u16(len16(v.tags.len()));
+    out.u32(v.generation).u64(v.begin_lsn).u64(v.begun_at).u64(v.lease_lsn).u64(v.lease_until).u64(v.ttl);
+    out.u64(v.ends_at).u64(v.finished_at).u64(v.changed_lsn).bytes(&v.token);
+    for tag in &v.tags {
+        out.bytes(tag);
+    }
+}
+
+fn claim(out: &mut Out, v: &Claim) {
+    out.bytes(&v.conversation).bytes(&v.reply).u64(v.lsn).u64(v.time).u8(u8::from(v.released)).zeros(3);
+    out.u32(len32(v.claimed.len())).u32(len32(v.skipped.len())).u32(0);
+    for claimed in &v.claimed {
+        out.bytes(&claimed.artifact).u64(claimed.expires_at);
+    }
+    for skipped in &v.skipped {
+        out.bytes(&skipped.artifact).u8(skipped.reason).zeros(7);
+    }
 }
 
 fn upload(out: &mut Out, v: &Upload) {
@@ -120,6 +160,7 @@ fn artifact(out: &mut Out, v: &Artifact) {
         v.link_of.is_some(),
         v.supersedes.is_some(),
         v.derived_from.is_some(),
+        v.flags.deleted,
     ];
     let flags = bits.iter().rev().fold(0, |flags, bit| flags << 1 | u32::from(*bit));
     out.bytes(&v.id).u32(v.tenant).u32(flags).bytes(&v.account).u8(v.owner_kind as u8).u8(v.origin).u16(0);

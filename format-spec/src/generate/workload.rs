@@ -15,13 +15,14 @@ const TIME: u64 = 1_700_000_000_000;
 impl World {
     /// One random operation as one request.
     pub(super) fn operation(&mut self) {
-        match self.rng.below(20) {
+        match self.rng.below(24) {
             0..=9 => self.put_artifact(),
             10..=12 => self.delete_artifact(),
             13..=15 => self.reap(),
             16 => self.begin_upload(),
             17 => self.end_upload(),
             18 => self.add_account(),
+            20..=23 => self.own(),
             _ => self.add_op(),
         }
         self.end_request();
@@ -53,7 +54,7 @@ impl World {
     }
 
     /// A tenant, its number, and an account of it; another store would have made it first.
-    fn some_account(&mut self) -> (usize, u32, Id16) {
+    pub(super) fn some_account(&mut self) -> (usize, u32, Id16) {
         let at = self.some_tenant();
         let tenant = self.tenants.get(at).expect("it was picked");
         let number = tenant.number;
@@ -66,7 +67,8 @@ impl World {
         let begin_lsn = if self.rng.chance(1, 2) { 0 } else { lsn };
         let key = OpKey { begin_lsn, scope: self.rng.array(), op: self.rng.array() };
         let artifact = self.rng.array();
-        self.put(Entry::Op(key, Op { artifact, lsn, time: TIME }));
+        let code = u32::from(self.rng.chance(1, 4));
+        self.put(Entry::Op(key, Op { artifact, code, lsn, time: TIME }));
     }
 
     fn put_artifact(&mut self) {
@@ -241,7 +243,12 @@ fn artifact(
     Artifact {
         id: rng.array(),
         tenant,
-        flags: Flags { truncated: rng.chance(1, 4), tree: rng.chance(1, 4), detach: rng.chance(1, 4) },
+        flags: Flags {
+            truncated: rng.chance(1, 4),
+            tree: rng.chance(1, 4),
+            detach: rng.chance(1, 4),
+            deleted: rng.chance(1, 8),
+        },
         account,
         owner_kind,
         origin: u8::try_from(1 + rng.below(5)).expect("at most 5"),

@@ -324,7 +324,8 @@ impl World {
         segments.extend(self.catalog.segments.iter().map(bulk));
         segments.sort_unstable_by_key(|segment| segment.id);
         let tenants = self.tenants.iter().map(tenant).collect();
-        self.manifest = Some(Manifest { uuid: self.uuid, generation, tenants, segments });
+        self.manifest =
+            Some(Manifest { uuid: self.uuid, generation, tenants, segments, sums: None, tables: Vec::new() });
     }
 
     /// A crash: the log ends behind a commit that no witness protects, and what stands behind it is torn. Answers whether it is.

@@ -4,6 +4,7 @@
 //! text of an account, no key. It does not know the other files, so it does not judge what they would have to say.
 
 mod frames;
+mod tables;
 
 use crate::Id16;
 use crate::bytes::{Bytes, first_nonzero, read_vec};
@@ -75,6 +76,7 @@ pub fn inspect_file(
         Some(FileName::Superblock) => superblock(bytes, out),
         Some(FileName::Manifest(..)) => manifest(bytes, out),
         Some(FileName::Segment(id)) => segment(id, bytes, context, frames, out),
+        Some(FileName::Table(id, _)) => tables::print(id, bytes, frames, out),
         Some(FileName::Reserve(_)) => zeros(bytes, "reserve", out),
         Some(FileName::Lock) => {
             out(Record::new(0, "lock").with("length", bytes.len()));
@@ -96,6 +98,7 @@ fn kind_of(name: &str, bytes: &dyn Bytes) -> Result<Option<FileName>> {
     Ok(match head.first_chunk::<8>() {
         Some(b"HOLDFAST") => Some(FileName::Superblock),
         Some(b"HFMANIFT") => Some(FileName::Manifest(1, false)),
+        Some(b"HFTABLEF") => id.map(|id| FileName::Table(id, false)),
         Some(b"HFSEGMNT") => id.map(FileName::Segment),
         _ => None,
     })
@@ -184,8 +187,11 @@ fn superblock_copy(s: &Superblock, offset: u64) -> Record {
 }
 
 fn manifest(bytes: &dyn Bytes, out: &mut dyn FnMut(Record)) -> Result<()> {
-    // The largest manifest that the bounds allow has 46 MB; a longer file is no manifest, and is not read.
-    let most = 104 + 56 * u64::from(limits::TENANTS) + 40 * u64::from(limits::SEGMENTS);
+    // The largest manifest that the bounds allow has 82 MB; a longer file is no manifest, and is not read.
+    let most = 168
+        + 56 * u64::from(limits::TENANTS)
+        + 40 * u64::from(limits::SEGMENTS)
+        + (32 + 2 * (4 + u64::from(limits::EDIT_KEY))) * u64::from(limits::TABLES);
     if bytes.len() > most {
         out(Record::new(0, "manifest").with("damage", "longer than a manifest can be").with("length", bytes.len()));
         return Ok(());
@@ -203,6 +209,7 @@ fn manifest(bytes: &dyn Bytes, out: &mut dyn FnMut(Record)) -> Result<()> {
         .with("generation", manifest.generation)
         .with("tenants", manifest.tenants.len())
         .with("segments", manifest.segments.len())
+        .with("tables", manifest.tables.len())
         .hex("digest", &crate::derive::digest(&file)));
     let mut at = 96;
     for tenant in &manifest.tenants {
@@ -217,6 +224,29 @@ fn manifest(bytes: &dyn Bytes, out: &mut dyn FnMut(Record)) -> Result<()> {
             None => record.with("state", "active"),
         });
         at += 40;
+    }
+    if let Some(sums) = &manifest.sums {
+        out(Record::new(at, "sums")
+            .with("hw", sums.hw)
+            .with("artifacts", sums.artifacts)
+            .with("artifact bytes", sums.artifact_bytes)
+            .with("blobs", sums.blobs)
+            .with("chunks", sums.chunks)
+            .with("chunk bytes", sums.chunk_bytes)
+            .with("frame bytes", sums.frame_bytes)
+            .with("log frame bytes", sums.log_frame_bytes));
+        at += 64;
+    }
+    for table in &manifest.tables {
+        out(Record::new(at, "table")
+            .with("id", table.id)
+            .with("pages", table.pages)
+            .with("mirrored", u8::from(table.mirrored))
+            .with("first LSN", lsn(table.first_lsn))
+            .with("last LSN", lsn(table.last_lsn))
+            .with("first keyspace", table.first.keyspace())
+            .with("last keyspace", table.last.keyspace()));
+        at += 40 + table.first.length() + table.last.length();
     }
     Ok(())
 }

@@ -32,10 +32,12 @@ impl OwnerKind {
 /// The flags of an artifact that are not the presence of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the table")]
+#[expect(clippy::struct_excessive_bools, reason = "they are the bits of the table")]
 pub struct Flags {
     pub truncated: bool,
     pub tree: bool,
     pub detach: bool,
+    pub deleted: bool,
 }
 
 /// An artifact. Names, keys and types are a person's, so `Debug` leaves them out.
@@ -101,7 +103,7 @@ impl Artifact {
         let tenant = tenant_number(f)?;
         f.check(tenant == key.tenant, Error::Mismatch)?;
         let flags = f.u32("flags")?;
-        f.check(flags >> 11 == 0, Error::Reserved)?;
+        f.check(flags >> 12 == 0, Error::Reserved)?;
         let present = Present(flags);
         let account = f.array("account")?;
         f.check(account == key.account, Error::Mismatch)?;
@@ -146,7 +148,12 @@ impl Artifact {
         Ok(Self {
             id,
             tenant,
-            flags: Flags { truncated: flags & 1 != 0, tree: flags & 2 != 0, detach: flags & 4 != 0 },
+            flags: Flags {
+                truncated: flags & 1 != 0,
+                tree: flags & 2 != 0,
+                detach: flags & 4 != 0,
+                deleted: flags >> 11 & 1 == 1,
+            },
             account,
             owner_kind,
             origin,

@@ -152,6 +152,7 @@ fn data_kind(f: &mut Fields<'_>) -> Result<Kind> {
 #[expect(missing_docs, reason = "the names are those of the table")]
 pub struct Op {
     pub artifact: Id16,
+    pub code: u32,
     pub lsn: u64,
     pub time: u64,
 }
@@ -160,9 +161,9 @@ impl Op {
     pub(super) fn parse(f: &mut Fields<'_>) -> Result<Self> {
         let artifact = f.array("artifact id")?;
         let code = f.u32("code")?;
-        f.check(code == 0, Error::Value)?;
+        f.check(code <= 1, Error::Value)?;
         f.reserved(4)?;
-        Ok(Self { artifact, lsn: f.u64("LSN")?, time: f.u64("time")? })
+        Ok(Self { artifact, code, lsn: f.u64("LSN")?, time: f.u64("time")? })
     }
 }
 

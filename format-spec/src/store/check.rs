@@ -6,7 +6,7 @@ use crate::cut::Sizes;
 use crate::derive::{Scope, hex, id_text};
 use crate::files::segment_name;
 use crate::frame::{self, Kind};
-use crate::keyspace::{Blob, Chunk, DueKey, OwnerKey, Upload};
+use crate::keyspace::{AccountKey, Blob, Chunk, ConversationState, DueKey, OfAccountKey, OwnerKey, Upload};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::recipe::{Builder, Page, page_ends};
 use crate::{Id16, Id32};
@@ -18,6 +18,7 @@ impl StoreImage<'_> {
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = Problems::default();
         self.check_names(&mut problems);
+        self.check_owners(&mut problems);
         self.check_artifacts(&mut problems);
         for (id, upload) in &self.catalog.uploads {
             self.check_upload(id, upload, &mut problems);
@@ -60,6 +61,54 @@ impl StoreImage<'_> {
             if ahead(op.lsn) || ahead(key.begin_lsn) {
                 problems.catalog(ProblemKind::Record, format!("op {}: its LSN is not given yet", id_text(&key.op)));
             }
+        }
+    }
+
+    /// Conversations, runs and claims, their index, and fences.
+    fn check_owners(&self, problems: &mut Problems) {
+        let catalog = &self.catalog;
+        let mut wrong = |what: String| problems.catalog(ProblemKind::Record, what);
+        let ahead = |lsn: u64| self.log.end.next_lsn.is_some_and(|next| lsn >= next);
+        let has_tenant = |key: &AccountKey| self.tenant_keys.contains_key(&key.tenant);
+        let mut index = BTreeSet::new();
+        for (key, value) in &catalog.conversations {
+            let AccountKey { tenant, scope } = *key;
+            let live = value.state != ConversationState::Deleted;
+            let named = self.store_keys.scope_hash(tenant, Scope::Conversation, value.text.as_bytes());
+            if live && named != scope || !has_tenant(key) {
+                wrong(format!("conversation {}: of no tenant, or its key is not that of its text", id_text(&scope)));
+            }
+            if ahead(value.changed_lsn.max(value.opened_lsn).max(value.reset_lsn)) {
+                wrong(format!("conversation {}: its LSN is not given yet", id_text(&scope)));
+            }
+            if live {
+                index.insert(OfAccountKey { tenant, account: value.account, kind: 3, lsn: value.opened_lsn, scope });
+            }
+        }
+        for (key, value) in &catalog.runs {
+            let AccountKey { tenant, scope } = *key;
+            let named = self.store_keys.scope_hash(tenant, Scope::Run, id_text(&value.id).as_bytes());
+            if named != scope || !has_tenant(key) {
+                wrong(format!("run {}: of no tenant, or its key is not that of its id", id_text(&scope)));
+            }
+            if ahead(value.changed_lsn.max(value.begin_lsn).max(value.lease_lsn)) {
+                wrong(format!("run {}: its LSN is not given yet", id_text(&scope)));
+            }
+            index.insert(OfAccountKey { tenant, account: value.account, kind: 1, lsn: value.begin_lsn, scope });
+        }
+        for (key, claim) in &catalog.claims {
+            if !catalog.runs.contains_key(key) || ahead(claim.lsn) {
+                wrong(format!("claim {}: of no run, or its LSN is not given yet", id_text(&key.scope)));
+            }
+        }
+        for (key, fence) in &catalog.fences {
+            if ahead(fence.latest()) {
+                wrong(format!("fence {}: its LSN is not given yet", id_text(&key.scope)));
+            }
+        }
+        for key in index.symmetric_difference(&catalog.of_account) {
+            let what = if index.contains(key) { "is missing" } else { "has no record" };
+            problems.catalog(ProblemKind::Index, format!("of account: the entry of {} {what}", id_text(&key.scope)));
         }
     }
 

@@ -137,6 +137,7 @@ impl Medium<'_> {
         let ids = (self.log.segments.iter().map(|segment| segment.id))
             .chain(self.manifest.segments.iter().map(|segment| segment.id))
             .chain(self.catalog.segments.keys().copied())
+            .chain(self.manifest.tables.iter().map(|table| table.id))
             .chain(superblock.prepared.iter().copied())
             .chain(superblock.reserve.iter().copied())
             .chain([superblock.log_head, superblock.replay.segment]);

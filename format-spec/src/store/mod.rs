@@ -8,6 +8,8 @@ mod catalog;
 mod check;
 mod medium;
 mod recount;
+mod sums;
+mod tables;
 
 pub use blob::BlobError;
 pub use catalog::Catalog;
@@ -73,7 +75,8 @@ impl Store {
         let Choice { superblock, copies } = read_superblock(files, &mut problems)?;
         let manifest = read_manifest(files, &superblock, &mut problems)?;
         let links = Finder { files, superblock: &superblock, problems: &mut problems }.find()?;
-        let mut catalog = Catalog::default();
+        let mut catalog = tables::read(files, &superblock, &manifest, &mut problems)?;
+        sums::check(&catalog, &manifest, &mut problems);
         let mut frames = BTreeMap::new();
         let log = Walk::new(files, &superblock, &mut problems, &mut frames, &mut catalog).run(&links)?;
         medium::Medium { files, superblock: &superblock, manifest: &manifest, log: &log, catalog: &catalog }
@@ -138,7 +141,7 @@ fn unfinished(files: &dyn Files) -> Result<bool, Unreadable> {
         match FileName::parse(&name) {
             Some(FileName::Manifest(generation, _)) if generation > 1 => return Ok(false),
             Some(FileName::Segment(id)) if id != 1 => return Ok(false),
-            Some(FileName::Reserve(_)) => return Ok(false),
+            Some(FileName::Reserve(_) | FileName::Table(..)) => return Ok(false),
             _ => {}
         }
     }
@@ -222,6 +225,9 @@ fn unnamed(
             }
             Some(FileName::Superblock | FileName::Lock) => true,
             Some(FileName::Manifest(generation, _)) => generation == superblock.manifest_generation,
+            Some(FileName::Table(id, mirror)) => {
+                manifest.tables.iter().any(|table| table.id == id && (table.mirrored || !mirror))
+            }
             Some(FileName::Reserve(id)) => superblock.reserve.contains(&id),
             Some(FileName::Segment(id)) => {
                 superblock.prepared.contains(&id)

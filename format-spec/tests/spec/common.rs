@@ -3,6 +3,7 @@
 use holdfast_format_spec::commit::{Edit, SyncedUpto};
 use holdfast_format_spec::derive::{Secret, digest, next_chain, root_chain};
 use holdfast_format_spec::frame::{Codec, Kind};
+use holdfast_format_spec::generate::Rng;
 use holdfast_format_spec::generate::encode::{self, FrameHead};
 use holdfast_format_spec::keyspace::{Entry, Op, OpKey};
 use holdfast_format_spec::manifest::{self, Manifest};
@@ -23,7 +24,7 @@ pub(crate) fn index(offset: u64) -> usize {
 /// An edit that no other record depends on.
 pub(crate) fn op(number: u8) -> Edit {
     let key = OpKey { begin_lsn: 0, scope: [0; 16], op: [number; 16] };
-    Edit::Put(Entry::Op(key, Op { artifact: [1; 16], lsn: FIRST_LSN, time: 5 }))
+    Edit::Put(Entry::Op(key, Op { artifact: [1; 16], code: 0, lsn: FIRST_LSN, time: 5 }))
 }
 
 pub(crate) fn header(id: u64, lane: Lane) -> Header {
@@ -146,7 +147,14 @@ pub(crate) fn manifest() -> Manifest {
     let first = header(1, Lane::Log);
     let segment = manifest::Segment { id: 1, epoch: first.epoch, lane: Lane::Log, sealed_end: None };
     let tenant = manifest::Tenant { number: 1, key: Secret([4; 32]) };
-    Manifest { uuid: UUID, generation: 1, tenants: vec![tenant], segments: vec![segment] }
+    Manifest {
+        uuid: UUID,
+        generation: 1,
+        tenants: vec![tenant],
+        segments: vec![segment],
+        sums: None,
+        tables: Vec::new(),
+    }
 }
 
 /// The files of a store with these segments, the last one its `log_head` unless `change` says otherwise.
@@ -173,4 +181,25 @@ pub(crate) fn store(segments: &[&Writer], change: impl FnOnce(&mut Superblock)) 
 /// A clean end behind the last frame of a segment.
 pub(crate) fn clean(end: &Writer) -> LogEnd {
     LogEnd { offset: end.at, lsn: end.lsn, chain: end.chain }
+}
+
+/// Makes the records of ownership have every field.
+pub(crate) fn ownership(rng: &mut Rng, found: &mut BTreeMap<u8, Entry>) {
+    use holdfast_format_spec::keyspace::{Claimed, ConversationState, RunState, Skipped};
+    if let Some(Entry::Conversation(_, conversation)) = found.get_mut(&3) {
+        conversation.state = ConversationState::Archived;
+        conversation.reset_lsn = conversation.opened_lsn;
+        conversation.forked_from = Some(rng.array());
+        "thread-1".clone_into(&mut conversation.text);
+    }
+    if let Some(Entry::Run(_, run)) = found.get_mut(&4) {
+        (run.state, run.finished_at, run.generation) = (RunState::Active, 0, 2);
+        (run.conversation, run.parent) = (Some(rng.array()), Some(rng.array()));
+        run.tags = vec![[1; 16], [2; 16]];
+    }
+    if let Some(Entry::Claim(_, claim)) = found.get_mut(&24) {
+        claim.released = false;
+        claim.claimed = vec![Claimed { artifact: rng.array(), expires_at: 11 }];
+        claim.skipped = vec![Skipped { artifact: rng.array(), reason: 2 }];
+    }
 }

@@ -3,12 +3,13 @@
 use holdfast_format_spec::commit::{Commit, Edit};
 use holdfast_format_spec::derive::hex;
 use holdfast_format_spec::frame::{self, Frame, Kind, Rules};
-use holdfast_format_spec::keyspace::{Artifact, Entry, Key, Upload, ZeroKey};
+use holdfast_format_spec::keyspace::{Artifact, Claim, Conversation, Entry, Key, Run, Upload, ZeroKey};
 use holdfast_format_spec::manifest::Manifest;
 use holdfast_format_spec::recipe::Page;
 use holdfast_format_spec::seal::{Seal, footer};
 use holdfast_format_spec::segment::{Header, Lane};
 use holdfast_format_spec::superblock::{self, Superblock};
+use holdfast_format_spec::table;
 use holdfast_format_spec::{Error, generate::records};
 use std::fmt::Write;
 
@@ -19,6 +20,7 @@ pub(crate) enum Shape {
     SuperblockCopy(u32),
     Manifest,
     SegmentHeader { copy: u32, id: u64 },
+    Table { uuid: [u8; 16], id: u64 },
     Frame { lane: Lane, uuid: [u8; 16], epoch: [u8; 16], offset: u64, chunk_max: u32 },
 }
 
@@ -29,6 +31,7 @@ impl Shape {
             Self::SuperblockCopy(copy) => format!("superblock-copy {copy}"),
             Self::Manifest => "manifest".to_owned(),
             Self::SegmentHeader { copy, id } => format!("segment-header {copy} {id}"),
+            Self::Table { uuid, id } => format!("table {} {id}", hex(uuid)),
             Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
                 format!("frame {} {} {} {offset} {chunk_max}", lane.name(), hex(uuid), hex(epoch))
             }
@@ -43,6 +46,7 @@ impl Shape {
             ["superblock-copy", copy] => Self::SuperblockCopy(copy.parse().ok()?),
             ["manifest"] => Self::Manifest,
             ["segment-header", copy, id] => Self::SegmentHeader { copy: copy.parse().ok()?, id: id.parse().ok()? },
+            ["table", uuid, id] => Self::Table { uuid: unhex(uuid)?, id: id.parse().ok()? },
             ["frame", lane, uuid, epoch, offset, chunk_max] => Self::Frame {
                 lane: if *lane == "log" { Lane::Log } else { Lane::Bulk },
                 uuid: unhex(uuid)?,
@@ -69,6 +73,7 @@ impl Shape {
             Self::SuperblockCopy(copy) => superblock_lines(&mut out, &Superblock::parse(bytes, *copy)?),
             Self::Manifest => manifest_lines(&mut out, &Manifest::parse(bytes)?),
             Self::SegmentHeader { copy, id } => header_lines(&mut out, &Header::parse(bytes, *copy, *id)?),
+            Self::Table { uuid, id } => table_lines(&mut out, bytes, uuid, *id)?,
             Self::Frame { lane, uuid, epoch, offset, chunk_max } => {
                 let rules = Rules { uuid: *uuid, epoch: *epoch, lane: *lane, chunk_max: *chunk_max };
                 let mut file = vec![0; usize::try_from(*offset).expect("vectors stand near the start of a file")];
@@ -129,6 +134,23 @@ fn superblock_lines(out: &mut Lines, s: &Superblock) {
     s.ledger_places.iter().for_each(|place| done(out.hex("ledger place", place)));
 }
 
+fn table_lines(out: &mut Lines, bytes: &[u8], uuid: &[u8; 16], id: u64) -> Result<(), Error> {
+    let (header, rows) = table::parse(bytes, uuid, id)?;
+    out.add("pages", header.pages).add("first LSN", header.first_lsn).add("last LSN", header.last_lsn);
+    for section in &header.sections {
+        out.add("section", section.keyspace).add("height", section.height).add("entries", section.entries);
+        out.add("data pages", section.data_pages).add("extra pages", section.extra_pages);
+    }
+    for (key, entry) in &rows {
+        out.hex("key", &records::key(key));
+        match entry {
+            None => out.add("value", "deleted"),
+            Some(entry) => out.hex("value digest", &holdfast_format_spec::derive::digest(&records::value(entry))),
+        };
+    }
+    Ok(())
+}
+
 fn manifest_lines(out: &mut Lines, m: &Manifest) {
     out.hex("store uuid", &m.uuid).add("generation", m.generation);
     for tenant in &m.tenants {
@@ -137,6 +159,14 @@ fn manifest_lines(out: &mut Lines, m: &Manifest) {
     for segment in &m.segments {
         out.add("segment", segment.id).hex("epoch", &segment.epoch).add("lane", segment.lane.name());
         out.option("end", segment.sealed_end);
+    }
+    if let Some(sums) = &m.sums {
+        out.add("sums", format!("{sums:?}"));
+    }
+    for table in &m.tables {
+        out.add("table", table.id).add("pages", table.pages).add("mirrored", u8::from(table.mirrored));
+        out.add("first LSN", table.first_lsn).add("last LSN", table.last_lsn);
+        out.hex("first", &records::key(&table.first)).hex("last", &records::key(&table.last));
     }
 }
 
@@ -201,17 +231,23 @@ fn commit_lines(out: &mut Lines, commit: &Commit) {
 fn key_lines(out: &mut Lines, key: &Key) {
     out.hex("key", &records::key(key));
     match key {
-        Key::Account(key) => done(out.add("key.tenant", key.tenant)),
+        Key::Account(key) | Key::Conversation(key) | Key::Run(key) | Key::Claim(key) => {
+            out.add("key.tenant", key.tenant);
+        }
         Key::Artifact(key) => done(out.add("key.tenant", key.tenant).hex("key.artifact", &key.artifact)),
         Key::ByOwner(key) => {
             out.add("key.tenant", key.tenant).add("key.owner kind", key.owner_kind as u8);
             out.hex("key.owner", &key.owner).add("key.attach LSN", key.attach_lsn).add("key.position", key.position);
         }
         Key::Due(key) => done(out.add("key.time", key.time).add("key.tenant", key.artifact.tenant)),
-        Key::Op(key) => done(out.add("key.begin LSN", key.begin_lsn).hex("key.op", &key.op)),
+        Key::Op(key) | Key::Identity(key) => done(out.add("key.begin LSN", key.begin_lsn).hex("key.op", &key.op)),
         Key::Zero(ZeroKey::Chunk(id)) => done(out.hex("key.chunk", id)),
         Key::Zero(ZeroKey::Blob(id)) => done(out.hex("key.blob", id)),
         Key::Segment(id) => done(out.add("key.segment", id)),
+        Key::Fence(key) => done(out.add("key.kind", key.kind)),
+        Key::OfAccount(key) => {
+            out.add("key.tenant", key.tenant).add("key.kind", key.kind).add("key.LSN", key.lsn);
+        }
         Key::Tenant(_) | Key::Upload(_) | Key::Blob(_) | Key::Chunk(_) => {}
     }
 }
@@ -222,6 +258,13 @@ fn value_lines(out: &mut Lines, entry: &Entry) {
         Entry::Account(_, v) => {
             out.add("created LSN", v.created_lsn).add("created_at", v.created_at).add("text", &v.text);
         }
+        Entry::Conversation(_, v) => conversation_lines(out, v),
+        Entry::Run(_, v) => run_lines(out, v),
+        Entry::Claim(_, v) => claim_lines(out, v),
+        Entry::Fence(_, v) => {
+            out.add("void_all", v.void_all).add("void_derived", v.void_derived).add("closed_at", v.closed_at);
+            out.add("reopened_at", v.reopened_at).add("erased_at", v.erased_at);
+        }
         Entry::Upload(_, v) => upload_lines(out, v),
         Entry::Artifact(_, v) => artifact_lines(out, v),
         Entry::Blob(_, v) => done(out.hex("root", &v.root).add("size", v.size).add("references", v.references)),
@@ -230,12 +273,43 @@ fn value_lines(out: &mut Lines, entry: &Entry) {
             out.add("tenant", v.tenant).add("codec", v.codec as u8).add("kind", v.kind.name());
             out.add("references", v.references);
         }
-        Entry::ByOwner(_, artifact) => done(out.hex("artifact", artifact)),
-        Entry::Op(_, v) => done(out.hex("artifact", &v.artifact).add("LSN", v.lsn).add("time", v.time)),
+        Entry::ByOwner(_, artifact) | Entry::Identity(_, artifact) => done(out.hex("artifact", artifact)),
+        Entry::Op(_, v) => {
+            out.hex("artifact", &v.artifact)
+                .option("code", (v.code > 0).then_some(v.code))
+                .add("LSN", v.lsn)
+                .add("time", v.time);
+        }
         Entry::Segment(_, v) => {
             out.hex("epoch", &v.epoch).add("state", if v.sealed { 2 } else { 1 }).add("end", v.end);
         }
-        Entry::Due(_) | Entry::Zero(_) => {}
+        Entry::Due(_) | Entry::Zero(_) | Entry::OfAccount(_) => {}
+    }
+}
+
+fn conversation_lines(out: &mut Lines, v: &Conversation) {
+    out.hex("account", &v.account).add("state", v.state as u8).add("opened LSN", v.opened_lsn);
+    out.add("opened_at", v.opened_at).add("changed LSN", v.changed_lsn).add("reset LSN", v.reset_lsn);
+    out.option("forked_from", v.forked_from.map(|id| hex(&id))).add("text", &v.text);
+}
+
+fn run_lines(out: &mut Lines, v: &Run) {
+    out.hex("run id", &v.id).hex("account", &v.account).option("conversation", v.conversation.map(|id| hex(&id)));
+    out.option("parent", v.parent.map(|id| hex(&id))).add("state", v.state as u8).add("generation", v.generation);
+    out.add("begin LSN", v.begin_lsn).add("begun_at", v.begun_at).add("lease LSN", v.lease_lsn);
+    out.add("lease_until", v.lease_until).add("ttl", v.ttl).add("ends_at", v.ends_at);
+    out.add("finished_at", v.finished_at).add("changed LSN", v.changed_lsn).hex("token", &v.token);
+    v.tags.iter().for_each(|tag| done(out.hex("tag", tag)));
+}
+
+fn claim_lines(out: &mut Lines, v: &Claim) {
+    out.hex("conversation", &v.conversation).hex("reply", &v.reply).add("LSN", v.lsn).add("time", v.time);
+    out.add("released", v.released);
+    for claimed in &v.claimed {
+        out.hex("claimed", &claimed.artifact).add("expires_at", claimed.expires_at);
+    }
+    for skipped in &v.skipped {
+        out.hex("skipped", &skipped.artifact).add("reason", skipped.reason);
     }
 }
 
@@ -255,7 +329,10 @@ fn upload_lines(out: &mut Lines, v: &Upload) {
 
 fn artifact_lines(out: &mut Lines, v: &Artifact) {
     out.hex("id", &v.id).add("tenant", v.tenant).add("truncated", v.flags.truncated).add("tree", v.flags.tree);
-    out.add("detach", v.flags.detach).hex("account", &v.account).add("owner kind", v.owner_kind as u8);
+    out.add("detach", v.flags.detach)
+        .option("deleted", v.flags.deleted.then_some(true))
+        .hex("account", &v.account)
+        .add("owner kind", v.owner_kind as u8);
     out.add("origin", v.origin).add("position", v.position).hex("owner", &v.owner);
     out.hex("born.account", &v.born_account).option("born.run", v.born_run.map(|id| hex(&id)));
     out.option("born.order", v.born_order).add("born.lsn", v.born_lsn).add("born.time", v.born_time);

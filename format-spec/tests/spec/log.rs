@@ -298,7 +298,7 @@ fn an_unknown_keyspace_makes_the_store_one_of_a_newer_version() {
         &[vec![op(1)]],
     );
     assert_eq!(payload[52], 17, "the keyspace of the only edit");
-    payload[52] = 18;
+    payload[52] = 22;
     log.plain(Kind::Commit, log.chain, log.lsn, &payload);
     let files = store(&[&log], |_| ());
     assert!(matches!(Store::read(&files), Err(Unreadable::Newer(_))));

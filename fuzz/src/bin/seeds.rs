@@ -18,8 +18,8 @@ const EACH: usize = 300;
 fn main() -> io::Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seeds: Vec<Seed> = (0..STORES).flat_map(of_store).collect();
-    vectors(&here.join("../format-spec/vectors"), &mut seeds)?;
     let mut targets: BTreeMap<&str, Vec<Vec<u8>>> = BTreeMap::new();
+    vectors(&here.join("../format-spec/vectors"), &mut seeds, targets.entry("table").or_default())?;
     for structure in Structure::ALL {
         let inputs = seeds.iter().filter(|(of, _)| *of == structure).map(|(_, input)| input);
         for input in inputs.take(EACH) {
@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
 }
 
 /// Each vector says in its text what it is.
-fn vectors(directory: &Path, seeds: &mut Vec<Seed>) -> io::Result<()> {
+fn vectors(directory: &Path, seeds: &mut Vec<Seed>, tables: &mut Vec<Vec<u8>>) -> io::Result<()> {
     for folder in ["valid", "invalid"] {
         for entry in fs::read_dir(directory.join(folder))? {
             let path = entry?.path();
@@ -62,6 +62,7 @@ fn vectors(directory: &Path, seeds: &mut Vec<Seed>) -> io::Result<()> {
                 Some("segment-header") => {
                     seeds.push((Structure::SegmentHeader, [&[mode(words.next())], &bytes[..]].concat()));
                 }
+                Some("table") => tables.push([&[1], &bytes[..]].concat()),
                 Some("frame") => seeds.push((Structure::Frame, [&[1], &bytes[..]].concat())),
                 _ => {}
             }

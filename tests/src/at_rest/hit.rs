@@ -49,6 +49,13 @@ impl<'m> Hit<'m> {
         map.touched(name, ranges).filter(|region| region.what == What::Header).count() == 2
     }
 
+    /// Whether a page of a table is hit in both copies: what stood in it is lost.
+    pub(super) fn loses_page(&self) -> bool {
+        let mut tables =
+            self.regions.iter().filter_map(|(name, pages)| Some((pages, self.regions.get(&mirror_of(name)?)?)));
+        tables.any(|(pages, mirrored)| pages.iter().any(|page| mirrored.iter().any(|m| m.range == page.range)))
+    }
+
     /// Copies of the superblock that are left.
     pub(super) fn superblocks(&self) -> usize {
         let hit = self.regions.get(&superblock()).map_or(0, Vec::len);
@@ -80,6 +87,12 @@ impl<'m> Hit<'m> {
             meet(&(start..end + 1), &range)
         })
     }
+}
+
+/// The mirror of a table, by the name of its first copy.
+pub(super) fn mirror_of(name: &Name) -> Option<Name> {
+    let id = name.as_str().strip_prefix("table-")?.strip_suffix(".a")?;
+    Name::new(&format!("table-{id}.b"))
 }
 
 /// Whether a spare file, which may be of any length, lost only its end.

@@ -15,7 +15,7 @@ use holdfast_format_spec::store::{self as independent, Unreadable};
 use super::{
     damage::{Damage, Reach},
     hit::Hit,
-    map::{Map, Place, What},
+    map::{Map, Place},
     reference::Reference,
 };
 use crate::{
@@ -66,13 +66,17 @@ impl Judge<'_> {
     pub fn judge(&self, damage: &Damage, image: &Image) -> Result<Seen, String> {
         let hit = Hit::of(self.map, image, damage.reach(), damage.differences(&self.reference.image, image));
         let mut seen = Seen::default();
+        if hit.loses_page() && hit.reach != Reach::Roots {
+            return self.lost_page(&hit, image, seen).map_err(|what| format!("a page without a copy: {what}"));
+        }
         let readings = self.read_only(&hit, image, &mut seen).map_err(|what| format!("open for reading: {what}"))?;
         if !self.looks_at_all && self.has_representative(damage) {
             return Ok(seen);
         }
         self.verify(&hit, image, readings.as_deref()).map_err(|what| format!("verify: {what}"))?;
         independent(&hit, image)?;
-        self.write(image, readings.as_deref(), &mut seen).map_err(|what| format!("open for writing: {what}"))?;
+        self.write(hit.reach, image, readings.as_deref(), &mut seen)
+            .map_err(|what| format!("open for writing: {what}"))?;
         Ok(seen)
     }
 
@@ -95,7 +99,7 @@ impl Judge<'_> {
                 return self.may_stay_closed(hit, &error).map(|()| None);
             }
         };
-        let readings = self.read_all(&store)?;
+        let readings = self.read_all(&store, hit.reach)?;
         let report = store.report();
         seen.read_only = report.read_only.is_some();
         if hit.reach == Reach::Roots {
@@ -152,10 +156,7 @@ impl Judge<'_> {
     /// A store may refuse to open only when its roots are gone, and says which file.
     fn may_stay_closed(&self, hit: &Hit<'_>, error: &Error) -> Result<(), String> {
         let manifests = hit.regions.keys().filter(|name| name.as_str().starts_with("manifest-")).count();
-        let log = self.map.regions.iter().filter(|(_, regions)| {
-            regions.iter().any(|region| region.what == What::Frame(holdfast_format_spec::frame::Kind::Commit))
-        });
-        let no_log = log.clone().all(|(name, _)| hit.beheads(self.map, name));
+        let no_log = self.map.log.iter().all(|name| hit.beheads(self.map, name));
         if hit.reach != Reach::Roots && hit.superblocks() >= 2 && manifests < 2 && !no_log {
             return Err(format!("does not open: {error}"));
         }
@@ -165,17 +166,66 @@ impl Judge<'_> {
         }
     }
 
+    /// A page of a table that has no good copy takes records with it: whoever asks for one is told `CORRUPT`, and never that it is not
+    /// there; the page is named, and no file goes.
+    fn lost_page(&self, hit: &Hit<'_>, image: &Image, mut seen: Seen) -> Result<Seen, String> {
+        let machine = Reference::machine(image);
+        let store = machine.open_for(OpenMode::Read).map_err(|e| format!("open for reading: {e}"))?;
+        for stored in &self.reference.stored {
+            if let Err(error) = store.stat(scope(stored), stored.id)
+                && !matches!(error.kind(), Kind::Corrupt | Kind::Gone)
+            {
+                return Err(format!("{}: stat: {}: {error}", stored.name, error.kind().as_str()));
+            }
+            let reading = read(&store, stored)?;
+            let wanted = if Reference::has_expired(stored) { Reading::Expired } else { Reading::Whole };
+            match reading {
+                Reading::Corrupt => seen.corrupt += 1,
+                reading if reading == wanted => {}
+                reading => return Err(format!("{} is {reading:?}", stored.name)),
+            }
+        }
+        drop(store);
+        let options = VerifyOptions { deep: true, refs: true, memory: 0 };
+        match Store::verify(&machine.world, &options, &mut |_, _| {}) {
+            Ok(report) => {
+                let is_named = |name: &&Name| report.problems.iter().any(|p| p.file.as_deref() == Some(name.as_str()));
+                if !hit.regions.keys().all(|name| is_named(&name)) {
+                    return Err(format!("verify: {:?}", report.problems.iter().map(say).collect::<Vec<_>>()));
+                }
+            }
+            Err(error) if is_corrupt_of(hit, &error) => {}
+            Err(error) => return Err(format!("verify: {error}")),
+        }
+        independent(hit, image)?;
+        match machine.open() {
+            Ok(store) if store.report().destroyed_files.is_empty() => {
+                seen.read_only = store.report().read_only.is_some();
+                store.close().map_err(|e| format!("close: {e}"))?;
+            }
+            Ok(store) => return Err(format!("destroyed {:?}", store.report().destroyed_files)),
+            Err(error) if error.kind() == Kind::Corrupt => seen.closed = true,
+            Err(error) => return Err(format!("open for writing: {error}")),
+        }
+        self.same_files(image, &machine.sim.image())?;
+        Ok(seen)
+    }
+
     fn is_known(&self, id: ArtifactId) -> bool {
         self.map.rests.contains_key(&id.0)
     }
 
-    fn read_all(&self, store: &Store) -> Result<Vec<Reading>, String> {
+    /// Asks for every artifact, and for the lists. What stands for the tables may be another store's: then lists are CORRUPT, in a store
+    /// that takes no writes.
+    fn read_all(&self, store: &Store, reach: Reach) -> Result<Vec<Reading>, String> {
+        let lists_may_be_lost = reach == Reach::Roots && store.report().read_only.is_some();
         let readings = self.reference.stored.iter().map(|stored| read(store, stored)).collect::<Result<Vec<_>, _>>()?;
         for (number, account) in ACCOUNTS.iter().enumerate() {
-            let page = store.list(&AccountScope { tenant: "default", account }, None, 1000);
+            let page = store.list(AccountScope { tenant: "default", account }, None, 1000);
             let listed: Vec<ArtifactId> = match page {
                 // What was put since is not among those that are asked for here.
                 Ok(page) => page.artifacts.iter().map(|info| info.id).filter(|id| self.is_known(*id)).collect(),
+                Err(error) if lists_may_be_lost && error.kind() == Kind::Corrupt => continue,
                 Err(error) => return Err(format!("list: {error}")),
             };
             let there = self.reference.stored.iter().zip(&readings).filter(|(stored, reading)| {
@@ -196,6 +246,7 @@ impl Judge<'_> {
             Ok(report) => report,
             // There is nothing to verify where there is no store at all.
             Err(error) if readings.is_none() => return self.may_stay_closed(hit, &error),
+            Err(error) if hit.reach == Reach::Roots && is_corrupt_of(hit, &error) => return Ok(()),
             Err(error) => return Err(format!("{error}")),
         };
         let Some(readings) = readings else {
@@ -239,7 +290,7 @@ impl Judge<'_> {
     }
 
     /// Opens for writing, writes, closes, and opens again: nothing may be worse than before, and no file gone.
-    fn write(&self, image: &Image, before: Option<&[Reading]>, seen: &mut Seen) -> Result<(), String> {
+    fn write(&self, reach: Reach, image: &Image, before: Option<&[Reading]>, seen: &mut Seen) -> Result<(), String> {
         let machine = Reference::machine(image);
         let store = match (machine.open(), before) {
             (Ok(store), Some(_)) => store,
@@ -261,7 +312,7 @@ impl Judge<'_> {
             }
         }
         if after != before {
-            self.compare(&after, &self.read_all(&store)?)?;
+            self.compare(&after, &self.read_all(&store, reach)?)?;
         }
         if !store.report().destroyed_files.iter().all(|name| !image_has(&self.reference.image, name)) {
             return Err(format!("destroyed {:?}", store.report().destroyed_files));
@@ -271,7 +322,7 @@ impl Judge<'_> {
         self.same_files(image, &left)?;
         let machine = Reference::machine(&left);
         let store = machine.open_for(OpenMode::Read).map_err(|e| format!("and again for reading: {e}"))?;
-        self.compare(&after, &self.read_all(&store)?)
+        self.compare(&after, &self.read_all(&store, reach)?)
     }
 
     fn compare(&self, wanted: &[Reading], found: &[Reading]) -> Result<(), String> {
@@ -312,8 +363,10 @@ fn say(problem: &Problem) -> String {
 fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
     let mut bytes = Vec::with_capacity(stored.bytes.len());
     let mut sink = Sink { bytes: &mut bytes };
-    let is_recorded = match store.stat(&scope(stored), stored.id) {
+    let is_recorded = match store.stat(scope(stored), stored.id) {
         Ok(_) => true,
+        // Its record stood in a page that is lost.
+        Err(error) if error.kind() == Kind::Corrupt && is_of_table(&error) => true,
         // Where commits are lost nobody can say that there was none.
         Err(error) => match (error.kind(), store.report().lost.is_empty()) {
             (Kind::NotFound, true) => false,
@@ -321,7 +374,7 @@ fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
             (kind, _) => return Err(format!("{}: stat: {}: {error}", stored.name, kind.as_str())),
         },
     };
-    match store.get(&scope(stored), stored.id, &Get::WHOLE, &mut sink) {
+    match store.get(scope(stored), stored.id, &Get::WHOLE, &mut sink) {
         Ok(info) if bytes == *stored.bytes && info.sha256 == stored.sha256 => Ok(Reading::Whole),
         Ok(_) => Err(format!("{}: WRONG BYTES", stored.name)),
         Err(_) if !stored.bytes.starts_with(&bytes) => Err(format!("{}: WRONG BYTES before an error", stored.name)),
@@ -333,6 +386,10 @@ fn read(store: &Store, stored: &Stored) -> Result<Reading, String> {
             kind => Err(format!("{}: {}: {error}", stored.name, kind.as_str())),
         },
     }
+}
+
+fn is_of_table(error: &Error) -> bool {
+    error.place().file.as_ref().is_some_and(|file| file.starts_with("table-"))
 }
 
 struct Sink<'a> {
@@ -350,10 +407,15 @@ impl io::Write for Sink<'_> {
     }
 }
 
+/// True if an error names a file that was hit.
+fn is_corrupt_of(hit: &Hit<'_>, error: &Error) -> bool {
+    error.kind() == Kind::Corrupt && hit.is_of(error.place().file.as_deref())
+}
+
 /// A put of the same bytes writes again what is damaged, and must be readable itself.
 fn put_again(store: &Store, stored: &Stored) -> Result<(), String> {
     let put = Put {
-        scope: scope(stored),
+        scope: holdfast::Destination::Account(scope(stored)),
         name: "again",
         origin: Origin::Upload,
         media_type: None,

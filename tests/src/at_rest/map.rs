@@ -28,6 +28,8 @@ pub enum What {
     Header,
     /// A manifest.
     Manifest,
+    /// A page of a table or of its mirror.
+    Table,
     /// A frame.
     Frame(Kind),
     /// Zeros behind the frames of a segment, up to the length that it was made with.
@@ -58,6 +60,8 @@ impl Region {
             What::Superblock => !(448..BLOCK - 4).contains(&at),
             What::Header => !(144..BLOCK - 4).contains(&at),
             What::Frame(Kind::Chunk | Kind::Padding) => at < 64,
+            // The fields of page 0; the head of a page and its first entries; the checksum at the end.
+            What::Table => !(128..BLOCK - 4).contains(&at),
             What::Manifest | What::Frame(_) => true,
             What::Zeros | What::Dead | What::Spare | What::Lock => false,
         }
@@ -87,6 +91,8 @@ pub struct Map {
     pub regions: BTreeMap<Name, Vec<Region>>,
     /// By artifact id.
     pub rests: BTreeMap<[u8; 16], Rests>,
+    /// The segments of the log from the replay position on.
+    pub log: Vec<Name>,
 }
 
 impl Map {
@@ -98,7 +104,8 @@ impl Map {
         if let Some(first) = problems.first() {
             return Err(format!("the reference store: {first}"));
         }
-        let mut map = Self { regions: BTreeMap::new(), rests: BTreeMap::new() };
+        let log = store.log.segments.iter().filter_map(|segment| Name::new(&segment_name(segment.id))).collect();
+        let mut map = Self { regions: BTreeMap::new(), rests: BTreeMap::new(), log };
         for name in image.names() {
             let len = image.len(name).expect("it is named");
             let mut regions = map.file(&files, &store, name, len);
@@ -116,6 +123,9 @@ impl Map {
                 (0..4).map(|copy| region(What::Superblock, copy * BLOCK..(copy + 1) * BLOCK)).collect()
             }
             Some(FileName::Manifest(..)) => vec![region(What::Manifest, 0..len)],
+            Some(FileName::Table(..)) => {
+                (0..len / BLOCK).map(|page| region(What::Table, page * BLOCK..(page + 1) * BLOCK)).collect()
+            }
             Some(FileName::Reserve(_)) => vec![region(What::Spare, 0..len)],
             Some(FileName::Segment(id)) if store.superblock.prepared.contains(&id) => {
                 vec![region(What::Spare, 0..len)]
@@ -139,7 +149,12 @@ impl Map {
             (0..2).map(|copy| Region { what: What::Header, range: copy * BLOCK..(copy + 1) * BLOCK }).collect();
         let bulk = store.catalog.segments.get(&id);
         let end = match header.lane {
-            Lane::Log => store.log.segments.iter().find(|segment| segment.id == id).map(|segment| segment.end),
+            Lane::Log => {
+                let walked = store.log.segments.iter().find(|segment| segment.id == id).map(|segment| segment.end);
+                // One that no replay needs any more.
+                let named = store.manifest.segments.iter().find(|segment| segment.id == id);
+                walked.or(named.and_then(|segment| segment.sealed_end))
+            }
             Lane::Bulk => bulk.map(|bulk| bulk.end),
         };
         let end = end.expect("the log or a commit names every segment");
@@ -148,7 +163,10 @@ impl Map {
             if let Found::Frame(frame) = found {
                 let range = frame.offset..frame.end();
                 regions.push(Region { what: What::Frame(frame.header.kind), range: range.clone() });
-                self.commit(name, frame, range);
+                let replay = &store.superblock.replay;
+                if self.log.contains(name) && (id != replay.segment || frame.offset >= replay.offset) {
+                    self.commit(name, frame, range);
+                }
             }
             Ok(())
         };

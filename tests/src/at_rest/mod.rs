@@ -237,7 +237,7 @@ mod tests {
         for kind in kinds {
             assert!(seen.contains(&What::Frame(kind)), "{kind:?}");
         }
-        for what in [What::Superblock, What::Header, What::Manifest, What::Zeros, What::Spare] {
+        for what in [What::Superblock, What::Header, What::Manifest, What::Table, What::Zeros, What::Spare] {
             assert!(seen.contains(&what), "{what:?}");
         }
     }

@@ -5,6 +5,7 @@ use holdfast::disk::Name;
 
 use super::{
     damage::{Damage, SECTOR},
+    hit::mirror_of,
     map::{Map, What},
     reference::Reference,
 };
@@ -40,6 +41,7 @@ pub fn plan(reference: &Reference, map: &Map, extent: Extent) -> Vec<Damage> {
     files(reference, map, &mut plan);
     cuts(map, extent, &mut plan);
     sectors(reference.seed, map, &mut plan);
+    both_copies(map, &mut plan);
     for number in 0..extent.mixtures {
         plan.push(Damage::MixedTimes(number));
         plan.push(Damage::MixedStores(number));
@@ -94,7 +96,11 @@ fn files(reference: &Reference, map: &Map, plan: &mut Vec<Damage>) {
     // Below the ceiling of ids, above it, and in place of a spare of the other kind.
     let new = |name: &Name| {
         let front = kind(name).to_owned();
-        let ids = if front == "manifest-" { vec!["2.a", "2.b", "900.b"] } else { vec!["1000", "500000"] };
+        let ids = match front.as_str() {
+            "manifest-" => vec!["2.a", "2.b", "900.b"],
+            "table-" => vec!["900.a", "1000.b", "500000.a"],
+            _ => vec!["1000", "500000"],
+        };
         ids.into_iter().filter_map(move |id| Name::new(&format!("{front}{id}")))
     };
     let of_a_kind = names.iter().filter(|name| kind(name).ends_with('-'));
@@ -107,6 +113,17 @@ fn files(reference: &Reference, map: &Map, plan: &mut Vec<Damage>) {
 fn kind(name: &Name) -> &str {
     let text = name.as_str();
     text.find('-').map_or(text, |at| &text[..=at])
+}
+
+/// Each page of each table, in both copies: parts of it have each other's bytes.
+fn both_copies(map: &Map, plan: &mut Vec<Damage>) {
+    for (name, regions) in &map.regions {
+        let Some(mirror) = mirror_of(name).filter(|mirror| map.regions.contains_key(mirror)) else { continue };
+        for region in regions.iter().filter(|region| region.what == What::Table) {
+            let first = region.range.start / SECTOR;
+            plan.push(Damage::Exchanged(name.clone(), first, mirror.clone(), first + 1));
+        }
+    }
 }
 
 fn sectors(seed: u64, map: &Map, plan: &mut Vec<Damage>) {

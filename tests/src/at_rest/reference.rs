@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast::{
-    AccountScope, Put, Store,
+    AccountScope, CheckpointTuning, Destination, Put, Store,
     chunker::ChunkParams,
     disk::sim::{Image, SimDisk},
     format::{artifact::Origin, superblock::Options},
@@ -14,6 +14,7 @@ use holdfast::{
 use crate::{
     harness::{
         Machine, Stored,
+        deeds::Deed,
         machine::{OPTIONS, START},
         source::Source,
         workload::ACCOUNTS,
@@ -27,6 +28,9 @@ const SMALL: Options = Options {
     log_segment_max: 2 * OPTIONS.log_segment_first,
     ..OPTIONS
 };
+/// Checkpoints are made when a step says so, of tables that are several.
+const CHECKPOINTS: CheckpointTuning =
+    CheckpointTuning { memtable_bytes: u64::MAX, log_bytes: u64::MAX, table_pages: 12 };
 /// Milliseconds between the start and what the clock shows when the store is opened again.
 const LATER: u64 = 3_600_000;
 
@@ -48,6 +52,7 @@ impl Reference {
     /// The store of a seed.
     pub fn of(seed: u64) -> Result<Self, String> {
         let machine = Machine::new(SimDisk::new(seed), START, Random::of(seed, &[11]).next_u64());
+        let machine = Machine { checkpoints: CHECKPOINTS, ..machine };
         Store::init(&machine.world, &InitOptions { options: SMALL }).map_err(|e| format!("init: {e}"))?;
         let mut maker = Maker { random: Random::of(seed, &[12]), machine, stored: Vec::new() };
         maker.session(&[
@@ -61,11 +66,13 @@ impl Reference {
             Step::Long(12 << 10),
             Step::Fails(24 << 10),
             Step::Op(700),
+            Step::Checkpoint,
         ])?;
         maker.session(&[Step::Small(2500), Step::Again(7), Step::Small(60)])?;
         let (earlier, stored_earlier) = (maker.machine.sim.image(), maker.stored.len());
         maker.session(&[
             Step::Small(2000),
+            Step::Checkpoint,
             Step::Text(14 << 10),
             Step::Long(7000),
             Step::Again(4),
@@ -77,7 +84,7 @@ impl Reference {
 
     /// A machine with a disk like this one, that is started later.
     pub fn machine(image: &Image) -> Machine {
-        Machine::new(SimDisk::from_image(image, 1), Time(START.0 + LATER), 17)
+        Machine::new(SimDisk::from_image(image, 1), Time(START.0 + LATER), 17).without_checkpoints()
     }
 
     /// Whether an artifact has expired when that machine is started.
@@ -100,6 +107,8 @@ enum Step {
     Fails(usize),
     /// With the caller's name for the operation.
     Op(usize),
+    /// All that the log has is written as tables.
+    Checkpoint,
 }
 
 struct Maker {
@@ -148,6 +157,7 @@ impl Maker {
                 fails_at = Some(len - 1);
                 self.random_bytes(len)
             }
+            Step::Checkpoint => return store.checkpoint().map(drop).map_err(|e| format!("checkpoint: {e}")),
             Step::Op(len) => {
                 op_id = Some("op-1");
                 self.random_bytes(len)
@@ -157,7 +167,7 @@ impl Maker {
         let account = number % ACCOUNTS.len();
         let name = format!("file {number}");
         let put = Put {
-            scope: AccountScope { tenant: "default", account: ACCOUNTS[account] },
+            scope: Destination::Account(AccountScope { tenant: "default", account: ACCOUNTS[account] }),
             name: &name,
             origin: Origin::ToolOutput,
             media_type: None,
@@ -172,7 +182,7 @@ impl Maker {
             (Ok(reply), None) => {
                 let (id, sha256) = (reply.id, reply.sha256);
                 let op_id = op_id.map(ToOwned::to_owned);
-                self.stored.push(Stored { account, id, name, bytes, sha256, expires_at, op_id });
+                self.stored.push(Stored { account, id, name, bytes, sha256, expires_at, op_id, deed: Deed::default() });
                 Ok(())
             }
             (Ok(_), Some(_)) => Err("a put whose source failed went through".to_owned()),

@@ -360,7 +360,9 @@ struct Ids {
 
 impl Ids {
     fn of(log: &OpLog, before: &Used) -> Self {
-        let is_numbered = |name: &Name| name.as_str().starts_with("segment-") || name.as_str().starts_with("reserve-");
+        let is_numbered = |name: &Name| {
+            ["segment-", "reserve-", "table-", "manifest-"].iter().any(|front| name.as_str().starts_with(front))
+        };
         let named = log.base().names().filter(|name| is_numbered(name)).map(ToString::to_string);
         let before = before.iter().cloned().chain(named).collect();
         let mut ids = Self { before, made: Vec::new(), marks: Vec::new() };

@@ -80,7 +80,7 @@ fn of_edits(found: &Frame, seeds: &mut Vec<Seed>) {
             5 => seeds.push((Structure::Upload, [&[0], value].concat())),
             keyspace => {
                 let choice = KEYSPACES.iter().position(|other| *other == keyspace).unwrap_or(0);
-                let mode = u8::try_from(choice).expect("nine") << 1;
+                let mode = u8::try_from(choice).expect("a few") << 1;
                 seeds.push((Structure::Value, [&[mode], key, value].concat()));
             }
         }

@@ -85,7 +85,7 @@ pub const EPOCH: Id16 = [0x22; 16];
 /// Where it stands.
 pub const OFFSET: u64 = limits::FRAMES_START;
 /// Keyspaces of short values, as the mode byte chooses them.
-pub const KEYSPACES: [u8; 9] = [1, 2, 10, 11, 12, 16, 17, 20, 21];
+pub const KEYSPACES: [u8; 15] = [1, 2, 10, 11, 12, 16, 17, 20, 21, 3, 4, 18, 19, 23, 24];
 /// Where a seal or footer payload stands.
 pub const BASE: u64 = 64 * 1024 + 64;
 

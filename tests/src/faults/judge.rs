@@ -13,7 +13,10 @@ use holdfast::{
 use super::script::{Bench, Done, Script, Stage, after_look, step};
 use crate::{
     coverage::Coverage,
-    harness::{Machine, Promise, PutStep, Stored, content::Contents, run::request, source::Source, workload::ACCOUNTS},
+    harness::{
+        Machine, Promise, PutStep, Stored, content::Contents, deeds::Deed, run::request, source::Source,
+        workload::ACCOUNTS,
+    },
     oracle::{self, Checks, Used, logical},
     random::Random,
 };
@@ -44,6 +47,8 @@ pub enum Role {
     Bulk,
     /// The superblock.
     Root,
+    /// A table, or its mirror.
+    Table,
     /// A manifest.
     Manifest,
     /// The directory, or the lock.
@@ -68,6 +73,13 @@ impl Hit {
         matches!(self.fault, Fault::Errno(number) if numbers.contains(&number))
     }
 
+    /// True if bytes of a file that a checkpoint makes did not reach it.
+    fn spoils_checkpoint(&self) -> bool {
+        matches!(self.role, Role::Table | Role::Manifest)
+            && matches!(self.call.class, Class::Write | Class::Sync)
+            && !self.is_invisible()
+    }
+
     /// True if nobody may notice.
     fn is_invisible(&self) -> bool {
         self.is_errno(&[errno::EINTR]) || matches!(self.fault, Fault::ShortHalf | Fault::ShortOne)
@@ -89,8 +101,11 @@ impl Hit {
     fn must_not_latch(&self) -> bool {
         let no_room = self.is_errno(&errno::NO_ROOM);
         let files = self.is_errno(&[errno::EMFILE]);
+        // What a checkpoint cannot write burns its id; the log has what was to stand in it.
+        let burns =
+            matches!(self.role, Role::Table | Role::Manifest) && !self.sticky && !self.is_errno(&[errno::EROFS]);
         let spare = matches!(self.role, Role::Spare | Role::Bulk) && self.call.class != Class::Sync;
-        self.is_invisible() || self.call.class == Class::Read || files || (no_room && spare && !self.sticky)
+        self.is_invisible() || self.call.class == Class::Read || files || burns || (no_room && spare && !self.sticky)
     }
 
     /// Kinds that the failed operation may answer.
@@ -155,6 +170,9 @@ pub fn judge(
         let no_way_on = script == Script::OpenTorn && hit.sticky && hit.is_errno(&errno::NO_ROOM);
         promise = after_open(&store, promise, &stage.machine, no_way_on)?;
         promise = go_on(script, &store, promise, hit, put.as_ref(), unknown)?;
+        if hit.spoils_checkpoint() && script.is_on_open_store() {
+            stays_burnt(stage, hit)?;
+        }
         drop(store);
     } else if script.is_on_open_store() || script == Script::Verify {
         promise.least = promise.order.len();
@@ -217,8 +235,26 @@ fn go_on(
             promise = with(&promise, stored(&retry, &reply));
         }
     }
+    store.checkpoint().map_err(|e| format!("a checkpoint: {} {e}", e.kind().as_str()))?;
     logical::check(store, &promise, logical::Depth::Newest)?;
     Ok(promise)
+}
+
+/// A file of a checkpoint that could not be written or synced is never tried again, and goes as long as files may be destroyed.
+fn stays_burnt(stage: &Stage, hit: &Hit) -> Result<(), String> {
+    let calls = stage.faults.trace();
+    let at = calls.iter().position(|call| call.fault.is_some()).ok_or("the trace lacks the fault")?;
+    let tried = calls[at + 1..]
+        .iter()
+        .find(|call| call.name == hit.call.name && call.fault.is_none() && matches!(call.method, "write_at" | "sync"));
+    if let Some(tried) = tried {
+        return Err(format!("a file that could not be written is tried again: {tried}"));
+    }
+    let is_there = hit.call.name.as_ref().is_some_and(|name| stage.machine.sim.image().len(name).is_some());
+    if is_there && !hit.is_errno(&[errno::EROFS]) && !hit.sticky {
+        return Err("a file that could not be written is left over".to_owned());
+    }
+    Ok(())
 }
 
 fn stored(step: &PutStep, reply: &holdfast::PutReply) -> Stored {
@@ -230,6 +266,7 @@ fn stored(step: &PutStep, reply: &holdfast::PutReply) -> Stored {
         sha256: reply.sha256,
         expires_at: None,
         op_id: step.op_id.clone(),
+        deed: Deed::default(),
     }
 }
 
@@ -290,7 +327,7 @@ fn recover(image: &Image, promise: &Promise, unknown: Option<&PutStep>) -> Resul
 fn settled(store: &Store, promise: &Promise, unknown: Option<&PutStep>) -> Result<Promise, String> {
     let Some(step) = unknown else { return Ok(promise.clone()) };
     let scope = AccountScope { tenant: "default", account: ACCOUNTS[step.account] };
-    let page = store.list(&scope, None, 1000).map_err(|e| format!("list: {e}"))?;
+    let page = store.list(scope, None, 1000).map_err(|e| format!("list: {e}"))?;
     let found = page.artifacts.iter().find(|info| promise.order.iter().all(|stored| stored.id != info.id));
     let Some(info) = found else { return Ok(promise.clone()) };
     Ok(with(
@@ -303,6 +340,7 @@ fn settled(store: &Store, promise: &Promise, unknown: Option<&PutStep>) -> Resul
             sha256: info.sha256,
             expires_at: None,
             op_id: step.op_id.clone(),
+            deed: Deed::default(),
         },
     ))
 }

@@ -325,6 +325,7 @@ fn role(calls: &[Call], at: usize, call: &Call, bulk: &[String]) -> Role {
         "superblock" => Role::Root,
         "LOCK" => Role::Directory,
         name if name.starts_with("manifest-") => Role::Manifest,
+        name if name.starts_with("table-") => Role::Table,
         name if name.starts_with("reserve-") => Role::Spare,
         name if bulk.iter().any(|bulk| bulk == name) => Role::Bulk,
         _ => {

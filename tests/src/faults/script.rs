@@ -3,12 +3,12 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use holdfast::{
-    Error, Store, VerifyOptions,
+    CheckpointTuning, Error, Store, VerifyOptions,
     disk::{
         fault::FaultDisk,
         sim::{Budget, Crashes, Image, SimDisk},
     },
-    store::Get,
+    store::{Get, Stats},
 };
 
 use crate::{
@@ -16,10 +16,11 @@ use crate::{
     harness::{
         Machine, Promise, PutStep, Run, Stored,
         content::Contents,
-        machine::START,
+        machine::{CHECKPOINTS, START},
         promise::Event,
         run::{Recorder, request},
         source::Source,
+        workload::Into,
     },
     oracle::{independent, logical},
     random::Random,
@@ -46,6 +47,10 @@ pub enum Script {
     PutLongFails,
     /// One of bytes that are there.
     PutAgain,
+    /// One behind which tables are merged.
+    PutMerges,
+    /// A checkpoint of all that there is.
+    Checkpoint,
     /// Artifacts are read.
     Get,
     /// Artifacts are listed.
@@ -62,7 +67,7 @@ pub enum Script {
 
 impl Script {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Init,
         Self::OpenClean,
         Self::OpenTorn,
@@ -72,6 +77,8 @@ impl Script {
         Self::PutLong,
         Self::PutLongFails,
         Self::PutAgain,
+        Self::PutMerges,
+        Self::Checkpoint,
         Self::Get,
         Self::List,
         Self::Look,
@@ -97,7 +104,7 @@ impl Script {
             Some(PutStep { fails_at, ..step("put", bytes) })
         };
         match self {
-            Self::PutSmall => step(900, None),
+            Self::PutSmall | Self::PutMerges => step(900, None),
             Self::PutRolls => step(2500, None),
             Self::PutLong => step(30 << 10, None),
             Self::PutLongFails => step(30 << 10, Some(25 << 10)),
@@ -118,6 +125,8 @@ pub fn step(name: &str, bytes: Arc<[u8]>) -> PutStep {
         fails_at: None,
         piece: 5000,
         during: Vec::new(),
+        into: Into::Account,
+        deletes: None,
     }
 }
 
@@ -128,24 +137,39 @@ pub struct Bench {
     pub image: Image,
     /// What it promises.
     pub promise: Promise,
+    /// When its store makes checkpoints.
+    pub checkpoints: CheckpointTuning,
 }
 
 impl Bench {
     /// The store of a script.
     pub fn of(script: Script) -> Result<Self, String> {
         match script {
-            Script::Init => Ok(Self { image: Image::new(), promise: Promise::nothing(START) }),
+            Script::Init => {
+                Ok(Self { image: Image::new(), promise: Promise::nothing(START), checkpoints: CHECKPOINTS })
+            }
             Script::OpenTorn => crashed(|view| view.torn && view.uploads > 0),
             Script::OpenSealed => crashed(|view| view.seal_alone),
-            Script::PutRolls => filled(true),
-            _ => filled(false),
+            Script::PutRolls => filled(script, CHECKPOINTS, Some(&|before, after| after.segments > before.segments)),
+            // In one step.
+            Script::PutMerges => {
+                let checkpoints = CheckpointTuning { table_pages: usize::MAX, ..CHECKPOINTS };
+                filled(script, checkpoints, Some(&|before, after| after.tables < before.tables))
+            }
+            Script::Checkpoint => {
+                filled(script, CheckpointTuning { table_pages: 12, ..CheckpointTuning::default() }, None)
+            }
+            _ => filled(script, CHECKPOINTS, None),
         }
     }
 }
 
-/// A store with a few artifacts in both lanes; for a roll, with a log segment that is nearly full.
-fn filled(to_the_brim: bool) -> Result<Bench, String> {
-    let machine = Machine::new(SimDisk::new(1), START, 1);
+/// Whether a put of the script does to these counts what the script is for.
+type Wanted<'w> = &'w dyn Fn(&Stats, &Stats) -> bool;
+
+/// A store with a few artifacts in both lanes, and as many more as it takes until the next put is one that is `wanted`.
+fn filled(script: Script, checkpoints: CheckpointTuning, wanted: Option<Wanted<'_>>) -> Result<Bench, String> {
+    let machine = Machine { checkpoints, ..Machine::new(SimDisk::new(1), START, 1) };
     machine.init().map_err(|e| format!("init: {e}"))?;
     let recorder = Recorder::new(&machine, Promise { made: true, ..Promise::nothing(START) });
     let store = machine.open().map_err(|e| format!("open: {e}"))?;
@@ -155,21 +179,26 @@ fn filled(to_the_brim: bool) -> Result<Bench, String> {
     }
     recorder
         .put(&store, &PutStep { expires_in: Some(1000), op_id: None, ..step("short-lived", contents.new_of(300)) })?;
-    for number in 0.. {
-        let segments = |store: &Store| store.stats().map(|stats| stats.segments).map_err(|e| format!("stats: {e}"));
-        // A copy is asked, since the answer changes it.
-        let copy = Machine::new(SimDisk::from_image(&machine.sim.image(), 9), START, 9);
-        let opened = copy.open().map_err(|e| format!("open: {e}"))?;
-        let before = segments(&opened)?;
-        let put = Script::PutRolls.put(&Bench { image: Image::new(), promise: recorder.promise() });
-        Recorder::new(&copy, recorder.promise()).put(&opened, &put.expect("it puts"))?;
-        if !to_the_brim || segments(&opened)? > before {
+    for number in 0..1000 {
+        let bench = Bench { image: machine.sim.image(), promise: recorder.promise(), checkpoints };
+        if wanted.map_or(Ok(true), |wanted| is_next(&bench, script, wanted))? {
             break;
         }
         recorder.put(&store, &step(&format!("fill-{number}"), contents.new_of(400)))?;
     }
     store.close().map_err(|e| format!("close: {e}"))?;
-    Ok(Bench { image: machine.sim.image(), promise: recorder.promise() })
+    Ok(Bench { image: machine.sim.image(), promise: recorder.promise(), checkpoints })
+}
+
+/// Puts into a copy of a store and looks at what that changes.
+fn is_next(bench: &Bench, script: Script, wanted: Wanted<'_>) -> Result<bool, String> {
+    let stats = |store: &Store| store.stats().map_err(|e| format!("stats: {e}"));
+    let copy = Stage::new(bench, 9).machine;
+    let opened = copy.open().map_err(|e| format!("open: {e}"))?;
+    let before = stats(&opened)?;
+    let put = script.put(bench).ok_or("the script puts nothing")?;
+    Recorder::new(&copy, bench.promise.clone()).put(&opened, &put)?;
+    Ok(wanted(&before, &stats(&opened)?))
 }
 
 /// The first crash of the first workload that leaves such a store.
@@ -185,7 +214,7 @@ fn crashed(wanted: impl Fn(&independent::View) -> bool) -> Result<Bench, String>
                 && promise.order.len() > 3
                 && independent::read(image, &coverage).is_ok_and(|view| view.is_some_and(|view| wanted(&view)));
             if fits {
-                found = Some(Bench { image: image.clone(), promise: promise.clone() });
+                found = Some(Bench { image: image.clone(), promise: promise.clone(), checkpoints: CHECKPOINTS });
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
@@ -211,6 +240,7 @@ impl Stage {
         let sim = SimDisk::from_image(&bench.image, seed);
         let faults = FaultDisk::new(Arc::new(sim.clone()));
         let machine = Machine::behind(sim, Arc::new(faults.clone()), bench.promise.wall, seed);
+        let machine = Machine { checkpoints: bench.checkpoints, ..machine };
         Self { machine, faults }
     }
 
@@ -224,11 +254,12 @@ impl Stage {
         }
         let answer = match script {
             Script::Get => bench.promise.order.iter().try_for_each(|stored| {
-                store.get(&logical::scope(stored), stored.id, &Get::WHOLE, &mut std::io::sink()).map(drop)
+                store.get(logical::scope(stored), stored.id, &Get::WHOLE, &mut std::io::sink()).map(drop)
             }),
             Script::Look => bench.promise.order.iter().try_for_each(|stored| self.look(&store, stored)),
-            Script::List => store.list(&logical::scope(&bench.promise.order[0]), None, 100).map(drop),
+            Script::List => store.list(logical::scope(&bench.promise.order[0]), None, 100).map(drop),
             Script::Stats => store.stats().map(drop),
+            Script::Checkpoint => store.checkpoint().map(drop),
             Script::Close => return (None, store.close().map(|()| Done::Nothing)),
             _ => unreachable!("a script on a closed store"),
         };
@@ -253,7 +284,7 @@ impl Stage {
     fn look(&self, store: &Store, stored: &Stored) -> Result<(), Error> {
         let end = stored.expires_at.unwrap_or(self.machine.world.clock.wall());
         self.machine.clock.set(end.max(self.machine.world.clock.wall()));
-        store.stat(&logical::scope(stored), stored.id).map(drop)
+        store.stat(logical::scope(stored), stored.id).map(drop)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast::{
-    Result, Tuning,
+    CheckpointTuning, Result, Tuning,
     chunker::ChunkParams,
     clock::ManualClock,
     codec::Compression,
@@ -29,6 +29,10 @@ pub const OPTIONS: Options = Options {
 /// Streams above 4 KiB go through the bulk lane and commit their progress every 16 KiB.
 pub const TUNING: Tuning = Tuning { small_stream_max: 4 << 10, progress_bytes: 16 << 10 };
 
+/// A checkpoint every few puts, of tables of a few pages.
+pub const CHECKPOINTS: CheckpointTuning =
+    CheckpointTuning { memtable_bytes: 4 << 10, log_bytes: 24 << 10, table_pages: 4 };
+
 /// A machine that is up.
 #[derive(Clone)]
 pub struct Machine {
@@ -38,6 +42,8 @@ pub struct Machine {
     pub clock: Arc<ManualClock>,
     /// What the store sees of it.
     pub world: World,
+    /// When its store makes checkpoints.
+    pub checkpoints: CheckpointTuning,
 }
 
 impl Machine {
@@ -52,7 +58,14 @@ impl Machine {
         let clock = Arc::new(ManualClock::new(now));
         let entropy = Arc::new(SeededEntropy::new(seed));
         let world = World { disk, clock: Arc::<ManualClock>::clone(&clock), entropy };
-        Self { sim, clock, world }
+        Self { sim, clock, world, checkpoints: CHECKPOINTS }
+    }
+
+    /// The same, whose store makes no checkpoints by itself.
+    #[must_use]
+    pub fn without_checkpoints(mut self) -> Self {
+        self.checkpoints = CheckpointTuning::default();
+        self
     }
 
     /// Makes a store.
@@ -68,7 +81,12 @@ impl Machine {
     /// Opens the store.
     pub fn open_for(&self, mode: OpenMode) -> Result<Store> {
         // Without memory for pipelines every stream runs on the thread that called: a run is a function of its seed.
-        let options = OpenOptions { tuning: TUNING, ingest_memory: 0, ..OpenOptions::new(mode, "campaign") };
+        let options = OpenOptions {
+            tuning: TUNING,
+            checkpoints: self.checkpoints,
+            ingest_memory: 0,
+            ..OpenOptions::new(mode, "campaign")
+        };
         Store::open(self.world.clone(), &options)
     }
 }

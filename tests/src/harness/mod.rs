@@ -1,6 +1,7 @@
 //! A store on a simulated machine: what it is asked to do, and what it has promised at each moment of that.
 
 pub mod content;
+pub mod deeds;
 pub mod machine;
 pub mod promise;
 pub mod run;

@@ -10,8 +10,10 @@ use std::{
 
 use holdfast::ids::{ArtifactId, Time};
 
-/// An artifact as it was put.
-#[derive(Clone, Debug)]
+use super::deeds::Deed;
+
+/// An artifact as it was put, or another change of the store: then only name and deed say something.
+#[derive(Clone, Default, Debug)]
 pub struct Stored {
     /// Index into the accounts.
     pub account: usize,
@@ -27,6 +29,15 @@ pub struct Stored {
     pub expires_at: Option<Time>,
     /// Name of the operation.
     pub op_id: Option<String>,
+    /// What it is in the order of commits.
+    pub deed: Deed,
+}
+
+impl Stored {
+    /// True for an artifact.
+    pub const fn is_put(&self) -> bool {
+        matches!(self.deed, Deed::Put(_))
+    }
 }
 
 /// What holds at a moment.

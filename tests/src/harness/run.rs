@@ -2,11 +2,12 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeSet,
     sync::Arc,
 };
 
 use holdfast::{
-    AccountScope, Kind, Put, PutReply, Store,
+    AccountScope, Destination, Kind, Put, PutReply, RunToken, Store,
     disk::sim::{OpLog, SimDisk},
     format::artifact::Origin,
     ids::{ArtifactId, Time},
@@ -14,10 +15,11 @@ use holdfast::{
 
 use super::{
     Machine, Promise, PutStep, Step, Stored, Workload,
+    deeds::{Deed, Home, conversation, named, of_run},
     machine::START,
     promise::{Event, Timeline},
     source::Source,
-    workload::ACCOUNTS,
+    workload::{ACCOUNTS, Into},
 };
 use crate::{oracle::logical, random::Random};
 
@@ -69,7 +71,11 @@ pub struct Recorder<'m> {
     start: Promise,
     events: RefCell<Vec<(usize, Event)>>,
     /// What must be there now, in order.
-    stored: RefCell<Vec<Arc<Stored>>>,
+    pub(super) stored: RefCell<Vec<Arc<Stored>>>,
+    /// Conversations that were opened, by their index.
+    pub(super) opened: RefCell<BTreeSet<usize>>,
+    /// Runs that were begun.
+    pub(super) runs: RefCell<Vec<RunToken>>,
     told: RefCell<Vec<ArtifactId>>,
     tickets: Cell<u64>,
     /// The disk has a limit.
@@ -86,6 +92,8 @@ impl<'m> Recorder<'m> {
             start,
             events: RefCell::default(),
             stored: RefCell::default(),
+            opened: RefCell::default(),
+            runs: RefCell::default(),
             told: RefCell::default(),
             tickets: Cell::new(0),
             full: Cell::new(false),
@@ -134,6 +142,7 @@ impl<'m> Recorder<'m> {
                 self.machine.sim.set_capacity(u64::MAX);
                 self.full.set(false);
             }
+            Step::Own(step) => self.own(&store, *step)?,
             Step::Look => self.look(&store)?,
             Step::Close => {
                 store.close().map_err(|e| format!("close: {e}"))?;
@@ -171,8 +180,8 @@ impl<'m> Recorder<'m> {
 
     /// Puts, and holds the answer against what must be answered.
     pub fn put(&self, store: &Store, step: &PutStep) -> Result<(), String> {
-        let ticket = self.tickets.replace(self.tickets.get() + 1);
-        self.events.borrow_mut().push((self.machine.sim.op_count(), Event::Begun(ticket)));
+        let Some((home, destination)) = self.destination(step) else { return Ok(()) };
+        let ticket = self.begun();
         let expires_at = step.expires_in.map(|after| Time(self.machine.world.clock.wall().0 + after));
         let mut source = Source::new(&step.bytes, step.piece).failing_at(step.fails_at);
         for (at, inner) in &step.during {
@@ -182,22 +191,34 @@ impl<'m> Recorder<'m> {
                 }
             });
         }
-        let answer = store.put(&request(step, expires_at), &mut source);
+        if let Some((at, n)) = step.deletes {
+            source = source.with(at, move || {
+                if let Err(wrong) = self.delete(store, n) {
+                    self.wrong.borrow_mut().get_or_insert(wrong);
+                }
+            });
+        }
+        let origin = if home == Home::Account { Origin::Upload } else { Origin::SandboxExport };
+        let put = Put { scope: destination, origin, ..request(step, expires_at) };
+        let answer = store.put(&put, &mut source);
         drop(source);
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
         let latest = self.promise().latest;
         let done = self.stored.borrow().iter().find(|s| s.op_id.is_some() && s.op_id == step.op_id).cloned();
+        let deleted = matches!(home, Home::Conversation(n) if self.owned().is_deleted(n));
         let fails = step.fails_at.is_some_and(|at| at <= step.bytes.len());
         match (answer, done) {
+            (Err(error), _) if deleted && error.kind() == Kind::ConvGone => Ok(()),
+            (Ok(_), _) if deleted => Err(format!("put {} came into a deleted conversation", step.name)),
             (Ok(reply), Some(done)) if reply.replayed && reply.id == done.id => Ok(()),
             (Ok(reply), Some(_)) => Err(format!("a retry of {} gave another artifact: {reply:?}", step.name)),
             (Ok(reply), None) if reply.replayed || fails || reply.size != step.bytes.len() as u64 => {
                 Err(format!("put {} of {} bytes: {reply:?}", step.name, step.bytes.len()))
             }
             (Ok(reply), None) => {
-                self.done(ticket, step, &reply, expires_at);
+                self.done(ticket, step, &reply, Self::end_of(store, home, &reply, expires_at)?, home);
                 Ok(())
             }
             (Err(_), _) if fails => Ok(()),
@@ -212,7 +233,53 @@ impl<'m> Recorder<'m> {
 }
 
 impl Recorder<'_> {
-    fn done(&self, ticket: u64, step: &PutStep, reply: &PutReply, expires_at: Option<Time>) {
+    /// Where a put goes; none if there is no such conversation or run.
+    fn destination(&self, step: &PutStep) -> Option<(Home, Destination<'static>)> {
+        Some(match step.into {
+            Into::Account => {
+                let scope = AccountScope { tenant: "default", account: ACCOUNTS[step.account] };
+                (Home::Account, Destination::Account(scope))
+            }
+            Into::Conversation(n) if self.opened.borrow().contains(&n) => {
+                (Home::Conversation(n), Destination::Conversation(named(n)))
+            }
+            Into::Conversation(_) => return None,
+            Into::Run(n) => {
+                let token = self.run_of(n)?;
+                (Home::Run(token.run), Destination::Run { tenant: "default", token })
+            }
+        })
+    }
+
+    /// A run, by any number.
+    pub(super) fn run_of(&self, number: usize) -> Option<RunToken> {
+        let runs = self.runs.borrow();
+        runs.get(number % runs.len().max(1)).copied()
+    }
+
+    /// What is put into a run ends by the engine's time, which may be ahead of the clock.
+    fn end_of(store: &Store, home: Home, reply: &PutReply, expires_at: Option<Time>) -> Result<Option<Time>, String> {
+        let scope = match home {
+            Home::Account => return Ok(expires_at),
+            Home::Conversation(n) => conversation(n),
+            Home::Run(run) => of_run(run),
+        };
+        store.stat(scope, reply.id).map(|info| info.expires_at).map_err(|e| format!("stat behind a put: {e}"))
+    }
+
+    /// Writes down that something has begun.
+    pub(super) fn begun(&self) -> u64 {
+        let ticket = self.tickets.replace(self.tickets.get() + 1);
+        self.events.borrow_mut().push((self.machine.sim.op_count(), Event::Begun(ticket)));
+        ticket
+    }
+
+    /// True while the disk has a limit.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.get()
+    }
+
+    fn done(&self, ticket: u64, step: &PutStep, reply: &PutReply, expires_at: Option<Time>, home: Home) {
         let stored = Arc::new(Stored {
             account: step.account,
             id: reply.id,
@@ -221,6 +288,7 @@ impl Recorder<'_> {
             sha256: reply.sha256,
             expires_at,
             op_id: step.op_id.clone(),
+            deed: Deed::Put(home),
         });
         self.stored.borrow_mut().push(Arc::clone(&stored));
         self.mark(Event::Done(ticket, stored));
@@ -228,9 +296,8 @@ impl Recorder<'_> {
 
     /// Writes down a put that somebody else made.
     pub fn note(&self, step: &PutStep, reply: &PutReply) {
-        let ticket = self.tickets.replace(self.tickets.get() + 1);
-        self.events.borrow_mut().push((self.machine.sim.op_count(), Event::Begun(ticket)));
-        self.done(ticket, step, reply, None);
+        let ticket = self.begun();
+        self.done(ticket, step, reply, None, Home::Account);
     }
 
     /// Remembers what is there already, so that a retry of it is known.
@@ -242,7 +309,7 @@ impl Recorder<'_> {
 /// The request that a step makes.
 pub fn request(step: &PutStep, expires_at: Option<Time>) -> Put<'_> {
     Put {
-        scope: AccountScope { tenant: "default", account: ACCOUNTS[step.account] },
+        scope: Destination::Account(AccountScope { tenant: "default", account: ACCOUNTS[step.account] }),
         name: &step.name,
         origin: Origin::Upload,
         media_type: None,

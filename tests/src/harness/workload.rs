@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::content::Contents;
+use super::{content::Contents, deeds::CONVERSATIONS};
 use crate::random::Random;
 
 /// Accounts that own artifacts.
@@ -15,6 +15,9 @@ const SHORT_MAX: u32 = 4;
 /// Bytes that one workload puts at most, more or less.
 const BYTES_MAX: usize = 110 << 10;
 
+/// Owners get no more files once a workload puts so many.
+const OWNED_BYTES_MAX: usize = 120 << 10;
+
 /// One operation.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -22,6 +25,8 @@ pub enum Step {
     Put(PutStep),
     /// The clock goes on, or back.
     Clock(i64),
+    /// Something is done about conversations and runs.
+    Own(OwnStep),
     /// Somebody looks at everything, and so learns what has expired.
     Look,
     /// A clean close, and open again.
@@ -32,6 +37,31 @@ pub enum Step {
     Room,
     /// The process ends without one, the machine stays up; and open again.
     Kill,
+}
+
+/// What is done about conversations and runs.
+#[derive(Clone, Copy, Debug)]
+pub enum OwnStep {
+    /// A conversation is opened, by its index.
+    Open(usize),
+    /// It is deleted.
+    Delete(usize),
+    /// A run begins.
+    Begin,
+    /// A run, by its index among all, gives what it has to a conversation.
+    Claim(usize, usize),
+}
+
+/// Where a put goes.
+#[derive(Clone, Copy, Default, Debug)]
+pub enum Into {
+    /// Into its account.
+    #[default]
+    Account,
+    /// Into a conversation.
+    Conversation(usize),
+    /// Into a run, by its index among all.
+    Run(usize),
 }
 
 /// A put.
@@ -53,6 +83,10 @@ pub struct PutStep {
     pub piece: usize,
     /// Puts that run to their end when the source has given so many bytes.
     pub during: Vec<(usize, Self)>,
+    /// Where it goes.
+    pub into: Into,
+    /// A conversation that is deleted once the source has given so many bytes.
+    pub deletes: Option<(usize, usize)>,
 }
 
 /// A sequence of operations.
@@ -111,6 +145,9 @@ impl Workload {
             steps.sequence(seed / 2 % SHORT_SEQUENCES);
         } else {
             steps.random();
+        }
+        if seed % 4 == 3 {
+            steps.with_owners(seed);
         }
         // Making a store is the same in every run, so that a few of them have enough of it.
         Self { steps: steps.built, from_init: seed % 16 < 2 }
@@ -257,6 +294,41 @@ impl Steps {
         }
     }
 
+    /// Puts conversations and runs between the other steps.
+    fn with_owners(&mut self, seed: u64) {
+        let mut random = Random::of(seed, &[4]);
+        let mut steps = vec![Step::Own(OwnStep::Open(0)), Step::Own(OwnStep::Open(1)), Step::Own(OwnStep::Begin)];
+        for step in std::mem::take(&mut self.built) {
+            steps.push(step);
+            for _ in 0..random.below(3) {
+                let step = self.owner_step(&mut random);
+                steps.push(step);
+            }
+        }
+        self.built = steps;
+    }
+
+    fn owner_step(&mut self, random: &mut Random) -> Step {
+        let n = random.index(CONVERSATIONS.len());
+        match random.below(24) {
+            0..=3 => Step::Own(OwnStep::Open(n)),
+            4 | 5 => Step::Own(OwnStep::Begin),
+            6 => Step::Own(OwnStep::Delete(n)),
+            7..=10 => Step::Own(OwnStep::Claim(random.index(4), n)),
+            _ if self.bytes > OWNED_BYTES_MAX => Step::Own(OwnStep::Claim(random.index(4), n)),
+            kind => {
+                let long = random.one_in(4);
+                let len = if long { (5 << 10) + random.index(15 << 10) } else { 1 + random.index(900) };
+                self.bytes += len;
+                let put = self.put_of(len);
+                let into = if kind < 16 { Into::Conversation(n) } else { Into::Run(random.index(4)) };
+                // Late enough, in a long one, that it has committed something of its own.
+                let deletes = random.one_in(10).then_some((len / 2, n));
+                Step::Put(PutStep { into, deletes, account: 0, ..put })
+            }
+        }
+    }
+
     fn any_put(&mut self) -> PutStep {
         let bytes = self.contents.any();
         let put = self.put(bytes);
@@ -280,6 +352,8 @@ impl Steps {
             fails_at: None,
             piece: 1 + self.random.index(6000),
             during: Vec::new(),
+            into: Into::Account,
+            deletes: None,
         }
     }
 
@@ -320,7 +394,7 @@ mod tests {
         for seed in (1..200).step_by(2) {
             let bytes = |step: &Step| if let Step::Put(put) = step { put.bytes.len() } else { 0 };
             let steps = Workload::of(seed).steps;
-            assert!(steps.iter().map(bytes).sum::<usize>() < 200 << 10, "seed {seed}");
+            assert!(steps.iter().map(bytes).sum::<usize>() < 240 << 10, "seed {seed}");
             long += steps.iter().filter(|step| bytes(step) > 4096).count();
         }
         assert!(long > 100, "{long}");

@@ -3,12 +3,18 @@
 use std::io;
 
 use holdfast::{
-    AccountScope, Error, Kind,
+    AccountScope, Error, Kind, Scope,
+    format::conversation::ConversationState,
     ids::ArtifactId,
     store::{ArtifactInfo, ArtifactState, Get, Store},
 };
 
-use crate::harness::{Promise, Stored, promise::Life, workload::ACCOUNTS};
+use crate::harness::{
+    Promise, Stored,
+    deeds::{At, Deed, Home, Owned, conversation, named, of_run},
+    promise::Life,
+    workload::ACCOUNTS,
+};
 
 /// How much is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,74 +41,134 @@ const OTHERS: usize = 5;
 
 /// Looks at every artifact, by its id and in the lists.
 pub fn check(store: &Store, promise: &Promise, depth: Depth) -> Result<Seen, String> {
-    let (count, infos) = present(store, promise)?;
+    let count = present(store, promise)?;
+    let order = &promise.order[..count];
+    let owned = Owned::of(order);
     let mut expired = Vec::new();
     let mut listed: [Vec<ArtifactInfo>; ACCOUNTS.len()] = Default::default();
-    for (place, info) in infos.into_iter().enumerate() {
-        let stored = &promise.order[place];
-        same_record(stored, &info)?;
+    for (place, stored) in order.iter().enumerate().filter(|(_, stored)| stored.is_put()) {
+        let at = owned.at(stored.id);
+        let scope = scope_at(stored, at.home);
+        let info = store.stat(scope, stored.id).map_err(|e| format!("stat {} where it belongs: {e}", stored.name))?;
+        same_record(stored, at, &info)?;
         let state = match (promise.life(stored), info.state) {
-            (Life::Readable, ArtifactState::Expired) => {
+            (_, state) if at.deleted => {
+                if state != ArtifactState::Deleted {
+                    return Err(format!("{} is {} in a deleted conversation", stored.name, state.as_str()));
+                }
+                state
+            }
+            (Life::Readable, ArtifactState::Expired) if !at.claimed => {
                 return Err(format!("{} has expired before its end", stored.name));
             }
-            (Life::Gone, ArtifactState::Owned) => return Err(format!("{} is readable behind its end", stored.name)),
+            (Life::Gone, ArtifactState::Owned) if !at.claimed => {
+                return Err(format!("{} is readable behind its end", stored.name));
+            }
             (_, state) => state,
         };
         let read = depth == Depth::Every || place + NEWEST >= count || (place + count).is_multiple_of(OTHERS);
-        match state {
-            ArtifactState::Owned if read => same_bytes(store, stored)?,
-            ArtifactState::Owned => {}
-            ArtifactState::Expired => {
-                gone(store, stored)?;
+        match (state, at.home) {
+            (ArtifactState::Owned, Home::Account | Home::Conversation(_)) | (ArtifactState::Pending, Home::Run(_)) => {
+                if read {
+                    same_bytes_in(store, scope, stored)?;
+                }
+            }
+            (ArtifactState::Expired, Home::Account) => {
+                gone(store, scope, stored)?;
                 expired.push(stored.id);
             }
+            (ArtifactState::Deleted, Home::Conversation(_)) if at.deleted => gone(store, scope, stored)?,
+            (state, home) => return Err(format!("{} is {} in {home:?}", stored.name, state.as_str())),
         }
-        if state == ArtifactState::Owned {
+        if (state, at.home) == (ArtifactState::Owned, Home::Account) {
             listed[stored.account].push(info);
         }
     }
     for (account, wanted) in ACCOUNTS.iter().zip(&listed) {
         same_list(store, account, wanted)?;
     }
+    for (scope, wanted) in owned.lists() {
+        let found = store.list(scope, None, 1000).map_err(|e| format!("list of {scope:?}: {e}"))?;
+        let found: Vec<_> = found.artifacts.iter().map(|info| info.id).collect();
+        if found != *wanted {
+            return Err(format!("list of {scope:?}: {found:?}; but there are: {wanted:?}"));
+        }
+    }
     let stats = store.stats().map_err(|e| format!("stats: {e}"))?;
-    let bytes: u64 = promise.order[..count].iter().map(|stored| stored.bytes.len() as u64).sum();
-    if (stats.artifacts, stats.logical_bytes) != (count as u64, bytes) {
-        return Err(format!("{count} artifacts of {bytes} bytes are there, and stats says {stats:?}"));
+    let puts = order.iter().filter(|stored| stored.is_put());
+    let (artifacts, bytes) = puts.fold((0, 0), |(n, sum), stored| (n + 1, sum + stored.bytes.len() as u64));
+    if (stats.artifacts, stats.logical_bytes) != (artifacts, bytes) {
+        return Err(format!("{artifacts} artifacts of {bytes} bytes are there, and stats says {stats:?}"));
     }
     Ok(Seen { count, expired })
 }
 
-/// Records of the artifacts that are there, which must be the first of the order.
-fn present(store: &Store, promise: &Promise) -> Result<(usize, Vec<ArtifactInfo>), String> {
-    let mut infos = Vec::new();
+/// How many of the order are there: they must be the first of it.
+fn present(store: &Store, promise: &Promise) -> Result<usize, String> {
+    let mut count = 0;
     for (place, stored) in promise.order.iter().enumerate() {
-        match store.stat(&scope(stored), stored.id) {
-            Ok(info) if infos.len() == place => infos.push(info),
-            Ok(_) => return Err(format!("{} is there, and one that was committed before it is not", stored.name)),
-            Err(error) if error.kind() == Kind::NotFound && place >= promise.least => {}
-            Err(error) if error.kind() == Kind::NotFound => {
-                return Err(format!("{} was acknowledged and is lost", stored.name));
-            }
-            Err(error) => return Err(format!("stat {}: {error}", stored.name)),
+        match is_there(store, promise, stored)? {
+            true if count == place => count += 1,
+            true => return Err(format!("{} is there, and what was committed before it is not", stored.name)),
+            false if place >= promise.least => {}
+            false => return Err(format!("{} was acknowledged and is lost", stored.name)),
         }
     }
-    Ok((infos.len(), infos))
+    Ok(count)
 }
 
-fn same_record(stored: &Stored, info: &ArtifactInfo) -> Result<(), String> {
+fn is_there(store: &Store, promise: &Promise, stored: &Stored) -> Result<bool, String> {
+    let found = |scope: Scope<'static>, id| match store.stat(scope, id) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == Kind::NotFound => Ok(false),
+        Err(error) => Err(format!("stat {}: {error}", stored.name)),
+    };
+    match &stored.deed {
+        Deed::Put(home) => {
+            // It may have been claimed since, or not: both are looked at.
+            let claimed = promise.order.iter().find_map(|later| match &later.deed {
+                Deed::Claim(_, to, ids) if ids.contains(&stored.id) => Some(conversation(*to)),
+                _ => None,
+            });
+            let claimed = claimed.map_or(Ok(false), |scope| found(scope, stored.id))?;
+            Ok(claimed || found(scope_at(stored, *home), stored.id)?)
+        }
+        Deed::Claim(_, to, ids) => found(conversation(*to), ids[0]),
+        Deed::Delete(n) => match store.conversation(&named(*n)) {
+            Ok(info) => Ok(info.state == ConversationState::Deleted),
+            Err(error) if error.kind() == Kind::NotFound => Ok(false),
+            Err(error) => Err(format!("{}: {error}", stored.name)),
+        },
+    }
+}
+
+fn scope_at(stored: &Stored, home: Home) -> Scope<'static> {
+    match home {
+        Home::Account => Scope::Account(scope(stored)),
+        Home::Conversation(n) => conversation(n),
+        Home::Run(run) => of_run(run),
+    }
+}
+
+fn same_record(stored: &Stored, at: At, info: &ArtifactInfo) -> Result<(), String> {
+    let end = if at.claimed { None } else { stored.expires_at };
     let same = info.id == stored.id
         && info.name == stored.name
         && info.size == stored.bytes.len() as u64
         && info.sha256 == stored.sha256
-        && info.expires_at == stored.expires_at
+        && info.expires_at == end
         && info.account == ACCOUNTS[stored.account];
     if same { Ok(()) } else { Err(format!("another record than that of {}: {info:?}", stored.name)) }
 }
 
 /// Reads an artifact whole and compares.
 pub fn same_bytes(store: &Store, stored: &Stored) -> Result<(), String> {
+    same_bytes_in(store, Scope::Account(scope(stored)), stored)
+}
+
+fn same_bytes_in(store: &Store, scope: Scope<'_>, stored: &Stored) -> Result<(), String> {
     let mut sink = Comparing { expected: &stored.bytes, at: 0 };
-    match store.get(&scope(stored), stored.id, &Get::expecting(stored.sha256), &mut sink) {
+    match store.get(scope, stored.id, &Get::expecting(stored.sha256), &mut sink) {
         Ok(_) if sink.at == stored.bytes.len() => Ok(()),
         Ok(_) => Err(format!("get {}: {} bytes instead of {}", stored.name, sink.at, stored.bytes.len())),
         Err(error) if is_difference(&error) => Err(format!("get {}: other bytes from {} on", stored.name, sink.at)),
@@ -116,13 +182,13 @@ fn is_difference(error: &Error) -> bool {
         .is_some_and(|source| source.kind() == io::ErrorKind::InvalidData)
 }
 
-/// Reads an artifact that has expired.
-fn gone(store: &Store, stored: &Stored) -> Result<(), String> {
+/// Reads an artifact that is gone.
+fn gone(store: &Store, scope: Scope<'_>, stored: &Stored) -> Result<(), String> {
     let mut sink = Comparing { expected: &[], at: 0 };
-    match store.get(&scope(stored), stored.id, &Get::WHOLE, &mut sink) {
+    match store.get(scope, stored.id, &Get::WHOLE, &mut sink) {
         Err(error) if error.kind() == Kind::Gone => Ok(()),
-        Err(error) => Err(format!("get of the expired {}: {error}", stored.name)),
-        Ok(_) => Err(format!("the expired {} was read", stored.name)),
+        Err(error) => Err(format!("get of {}, which is gone: {error}", stored.name)),
+        Ok(_) => Err(format!("{} is gone and was read", stored.name)),
     }
 }
 
@@ -131,7 +197,7 @@ fn same_list(store: &Store, account: &str, wanted: &[ArtifactInfo]) -> Result<()
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = store.list(&scope, after, 17).map_err(|e| format!("list: {e}"))?;
+        let page = store.list(scope, after, 17).map_err(|e| format!("list: {e}"))?;
         found.extend(page.artifacts);
         after = page.next;
         if after.is_none() {

@@ -15,7 +15,10 @@ use holdfast::{
 
 use crate::{
     coverage::{Coverage, Situation},
-    harness::{Machine, Promise, PutStep, Run, content::Contents, promise::Event, run::Recorder},
+    harness::{
+        Machine, Promise, PutStep, Run, Stored, content::Contents, deeds::Deed, promise::Event, run::Recorder,
+        workload::Into,
+    },
     random::Random,
 };
 use logical::Depth;
@@ -104,7 +107,7 @@ pub fn recover(
     }
     match checks.after {
         After::Drop | After::Full => drop(store),
-        After::Repeat => repeat::check(&machine, store, &recorder.promise())?,
+        After::Repeat => repeat::check(&machine, store, image, &recorder.promise())?,
         After::Fill => fill(store, &recorder, seed)?,
         After::Use => use_it(&machine, store, &recorder, count, seed, coverage)?,
     }
@@ -153,7 +156,16 @@ fn first_look(
     coverage.met(Situation::TornBytes, report.torn_bytes > 0);
     coverage.met(Situation::UploadAborted, report.aborted_uploads > 0);
     coverage.met(Situation::FilesDestroyed, !report.destroyed_files.is_empty());
+    let destroyed = |front: &str| report.destroyed_files.iter().any(|name| name.starts_with(front));
+    coverage.met(Situation::CheckpointCut, destroyed("table-"));
+    coverage.met(Situation::ManifestCut, destroyed("manifest-"));
+    coverage.met(Situation::WithTables, store.stats().is_ok_and(|stats| stats.tables > 0));
     let seen = logical::check(store, promise, depth)?;
+    let is = |is: fn(&Deed) -> bool| promise.order[..seen.count].iter().any(|stored: &Arc<Stored>| is(&stored.deed));
+    coverage.met(Situation::ConversationDeleted, is(|deed| matches!(deed, Deed::Delete(_))));
+    coverage.met(Situation::RunClaimed, is(|deed| matches!(deed, Deed::Claim(..))));
+    let unknown = promise.order[promise.least..].iter().any(|stored| !stored.is_put());
+    coverage.met(Situation::DeedUnknown, unknown);
     coverage.met(Situation::Expired, !seen.expired.is_empty());
     coverage.met(Situation::PutUnknownKept, seen.count > promise.least);
     coverage.met(Situation::PutUnknownDropped, seen.count == promise.least && promise.order.len() > seen.count);
@@ -164,8 +176,8 @@ fn first_look(
     Ok(seen.count)
 }
 
-fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<crate::harness::Stored>]) -> Result<(), String> {
-    let there: BTreeSet<_> = there.iter().map(|stored| stored.id.0).collect();
+fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<Stored>]) -> Result<(), String> {
+    let there: BTreeSet<_> = there.iter().filter(|stored| stored.is_put()).map(|stored| stored.id.0).collect();
     match parsed {
         None if there.is_empty() => Ok(()),
         Some(parsed) if parsed == there => Ok(()),
@@ -288,13 +300,24 @@ fn fill(store: Store, recorder: &Recorder<'_>, seed: u64) -> Result<(), String> 
 const FILL_MAX: usize = 30;
 
 /// The same put once more.
-fn again(stored: &crate::harness::Stored) -> PutStep {
+fn again(stored: &Stored) -> PutStep {
     let step = plain(stored.name.clone(), Arc::clone(&stored.bytes));
     PutStep { account: stored.account, op_id: stored.op_id.clone(), ..step }
 }
 
 fn plain(name: String, bytes: Arc<[u8]>) -> PutStep {
-    PutStep { account: 0, name, bytes, op_id: None, expires_in: None, fails_at: None, piece: 4000, during: Vec::new() }
+    PutStep {
+        account: 0,
+        name,
+        bytes,
+        op_id: None,
+        expires_in: None,
+        fails_at: None,
+        piece: 4000,
+        during: Vec::new(),
+        into: Into::Account,
+        deletes: None,
+    }
 }
 
 /// Closes the store in good order; then nothing may be wrong with it in anybody's eyes.

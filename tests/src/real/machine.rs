@@ -160,7 +160,7 @@ impl Machine {
         for stored in put {
             let id = ArtifactId::parse(&stored.id).ok_or("an id that is none")?;
             let mut bytes = Vec::new();
-            store.get(&SCOPE, id, &Get::WHOLE, &mut bytes).map_err(|e| e.to_string())?;
+            store.get(SCOPE, id, &Get::WHOLE, &mut bytes).map_err(|e| e.to_string())?;
             if sha256(&bytes).to_string() != stored.sha256 {
                 return Err(format!("{} came back with other bytes", stored.path));
             }
@@ -268,7 +268,7 @@ impl Small {
 
 fn new(name: &str) -> Put<'_> {
     Put {
-        scope: SCOPE,
+        scope: holdfast::Destination::Account(SCOPE),
         name,
         origin: Origin::Upload,
         media_type: None,
@@ -282,7 +282,7 @@ fn new(name: &str) -> Put<'_> {
 fn all_readable(store: &Store, stored: &[(ArtifactId, Sha256)]) -> Result<(), String> {
     for (id, digest) in stored {
         let mut bytes = Vec::new();
-        store.get(&SCOPE, *id, &Get::WHOLE, &mut bytes).map_err(|e| e.to_string())?;
+        store.get(SCOPE, *id, &Get::WHOLE, &mut bytes).map_err(|e| e.to_string())?;
         if sha256(&bytes) != *digest {
             return Err("other bytes came back".to_owned());
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests read the repository")]
 
 mod commands;
+mod contract;
 mod floors;
 mod tidy;
 mod tree;

@@ -42,7 +42,7 @@ pub(crate) const NOW: Time = Time(1_700_000_000_000);
 /// A put with nothing that need not be.
 pub(crate) const fn put(name: &str) -> Put<'_> {
     Put {
-        scope: SCOPE,
+        scope: holdfast::Destination::Account(SCOPE),
         name,
         origin: Origin::Upload,
         media_type: None,
@@ -132,7 +132,7 @@ impl Bench {
 
     pub(crate) fn get(&self, id: ArtifactId, range: Option<Range<u64>>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.store().get(&SCOPE, id, &Get { range, expect_sha256: None }, &mut bytes).map(|_| bytes)
+        self.store().get(SCOPE, id, &Get { range, expect_sha256: None }, &mut bytes).map(|_| bytes)
     }
 
     /// The files as the second parser takes them.

@@ -7,7 +7,7 @@ mod long;
 
 use bench::{Bench, LOW, NOW, OPTIONS, Random, SCOPE, every_seed, noise, put, sha256};
 use holdfast::{
-    Error, Get, Kind, Put, Tuning,
+    Destination, Error, Get, Kind, Put, Tuning,
     ids::{ArtifactId, Sha256, Time},
 };
 
@@ -103,7 +103,8 @@ fn equal_bytes_are_kept_once_whoever_puts_them() {
         bench.put(&put("first"), &bytes);
         let chunks = bench.held();
         let disk = bench.store().stats().expect("counts").live_bytes;
-        let other = Put { scope: holdfast::AccountScope { account: "other", ..SCOPE }, ..put("second") };
+        let other =
+            Put { scope: Destination::Account(holdfast::AccountScope { account: "other", ..SCOPE }), ..put("second") };
         let reply = bench.store().put(&other, &mut &*bytes).expect("puts");
         assert_eq!(bench.held(), chunks);
         let stats = bench.store().stats().expect("counts");
@@ -154,8 +155,14 @@ fn a_put_that_breaks_a_rule_leaves_nothing() {
         (Put { name: "a/b", ..put("") }, Kind::BadName),
         (Put { op_id: Some("a b"), ..put("a") }, Kind::InvalidArgument),
         (Put { expires_at: Some(NOW), ..put("a") }, Kind::InvalidArgument),
-        (Put { scope: holdfast::AccountScope { account: "", ..SCOPE }, ..put("a") }, Kind::InvalidArgument),
-        (Put { scope: holdfast::AccountScope { tenant: "nobody", ..SCOPE }, ..put("a") }, Kind::NotFound),
+        (
+            Put { scope: Destination::Account(holdfast::AccountScope { account: "", ..SCOPE }), ..put("a") },
+            Kind::InvalidArgument,
+        ),
+        (
+            Put { scope: Destination::Account(holdfast::AccountScope { tenant: "nobody", ..SCOPE }), ..put("a") },
+            Kind::NotFound,
+        ),
     ];
     for (asked, kind) in bad {
         assert_eq!(bench.store().put(&asked, &mut &b"bytes"[..]).expect_err("refused").kind(), kind);
@@ -170,13 +177,13 @@ fn a_record_says_what_was_put() {
     let png = [b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &*noise(1, 100)].concat();
     let asked = Put { media_type: Some("Text/Plain; charset=utf-8"), order: Some(7), ..put("e\u{301}.png") };
     let reply = bench.put(&asked, &png);
-    let info = bench.store().stat(&SCOPE, reply.id).expect("there");
+    let info = bench.store().stat(SCOPE, reply.id).expect("there");
     assert_eq!((info.name.as_str(), reply.name.as_str()), ("é.png", "é.png"));
     assert_eq!(info.media_type, "text/plain; charset=utf-8");
     assert_eq!(info.detected_type.as_deref(), Some("image/png"));
     assert_eq!((info.size, info.sha256, info.created_at), (png.len() as u64, sha256(&png), NOW));
     let other = Get::expecting(Sha256([0; 32]));
-    let error = bench.store().get(&SCOPE, reply.id, &other, &mut Vec::new()).expect_err("another digest");
+    let error = bench.store().get(SCOPE, reply.id, &other, &mut Vec::new()).expect_err("another digest");
     assert_eq!(error.kind(), Kind::DigestMismatch);
     assert_eq!(bench.get(ArtifactId([9; 16]), None).expect_err("no such").kind(), Kind::NotFound);
 }

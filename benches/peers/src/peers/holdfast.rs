@@ -28,7 +28,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Peer>> {
 
 fn put(size: u64) -> Put<'static> {
     Put {
-        scope: SCOPE,
+        scope: holdfast::Destination::Account(SCOPE),
         name: "blob",
         origin: Origin::Upload,
         media_type: None,
@@ -45,7 +45,7 @@ impl Peer for Holdfast {
     }
 
     fn get(&self, id: &[u8]) -> Result<u64> {
-        Ok(self.0.get(&SCOPE, ArtifactId(id.try_into()?), &Get::WHOLE, &mut io::sink())?.size)
+        Ok(self.0.get(SCOPE, ArtifactId(id.try_into()?), &Get::WHOLE, &mut io::sink())?.size)
     }
 
     fn put_small(&self, mut bytes: &[u8]) -> Result {

@@ -66,7 +66,7 @@ fn store(disk: Arc<dyn Disk>) -> Result<Store, holdfast::Error> {
 
 const fn put(size: u64) -> Put<'static> {
     Put {
-        scope: SCOPE,
+        scope: holdfast::Destination::Account(SCOPE),
         name: "stream",
         origin: Origin::Upload,
         media_type: None,
@@ -150,7 +150,7 @@ fn slow_disk(disk: Arc<OsDisk>) -> Outcome {
         while !others.is_stopped() {
             store.put(&put(4096), &mut Noise::new(1000 + puts, 4096))?;
             puts += 1;
-            store.get(&SCOPE, first.id, &Get::WHOLE, &mut io::sink())?;
+            store.get(SCOPE, first.id, &Get::WHOLE, &mut io::sink())?;
             gets += 1;
             memory = memory.max(process::memory_anonymous()?);
         }

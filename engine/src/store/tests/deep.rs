@@ -18,7 +18,7 @@ fn store() -> SimDisk {
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
     for len in [6 << 20, 4 << 20] {
         let put = Put {
-            scope: SCOPE,
+            scope: Destination::Account(SCOPE),
             name: "long",
             origin: Origin::Upload,
             media_type: None,

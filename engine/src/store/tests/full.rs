@@ -65,7 +65,7 @@ fn a_long_put_that_finds_the_disk_full_gives_back_what_it_wrote() {
     }
     store.put(&put("long"), &mut noise(2 << 20, 1).as_slice()).expect("space is back");
     let mut out = Vec::new();
-    store.get(&put("").scope, kept.id, &Get::WHOLE, &mut out).expect("reads");
+    store.get(SCOPE, kept.id, &Get::WHOLE, &mut out).expect("reads");
     assert!(out == noise(50_000, 9));
     store.close().expect("closes");
     verify_clean(&disk);
@@ -83,7 +83,7 @@ fn a_full_disk_does_not_keep_an_expired_artifact_from_being_told() {
     disk.set_capacity(disk.allocated());
     fill(&store, false);
     clock.advance(200);
-    assert_eq!(store.stat(&put("").scope, id).expect("reads go on").state, ArtifactState::Expired);
+    assert_eq!(store.stat(SCOPE, id).expect("reads go on").state, ArtifactState::Expired);
 }
 
 /// The number of the first commit that rolls the log of a new store.

@@ -63,8 +63,8 @@ fn an_older_superblock_is_called_older_and_not_a_loss_in_the_log() {
 fn what_may_have_been_lost_is_never_not_found() {
     let disk = closed_store(20);
     let scope = AccountScope { tenant: "default", account: "a" };
-    let nobody = ArtifactId([7; 16]);
-    let asked = |store: &Store| store.stat(&scope, nobody).expect_err("there is none");
+    let nobody = crate::ids::ArtifactId([7; 16]);
+    let asked = |store: &Store| store.stat(scope, nobody).expect_err("there is none");
     assert_eq!(asked(&read_only(&disk).expect("opens")).kind(), Kind::NotFound);
 
     let disk = SimDisk::from_image(&flip_in_commit(&disk.image(), 7), 1);

@@ -1,6 +1,7 @@
 //! Long streams on several threads: the same as on one, and over as soon as something goes wrong.
 
 use super::*;
+use crate::ids::ArtifactId;
 use crate::{
     budget::Budget,
     disk::fault::{Class, Fault, FaultDisk, Plan},
@@ -36,12 +37,12 @@ fn budget(store: &Store) -> &Arc<Budget> {
 /// Nothing is held for a stream that is over: no memory, and no upload.
 fn assert_nothing_is_left(store: &Store) {
     assert_eq!(budget(store).left(), INGEST_MEMORY);
-    assert_eq!(store.published.read().count(Keyspace::Upload), 0);
+    assert_eq!(store.published.read().count(Keyspace::Upload).expect("reads"), 0);
 }
 
 fn assert_reads(store: &Store, id: ArtifactId, bytes: &[u8]) {
     let mut out = Vec::new();
-    store.get(&put("").scope, id, &Get::WHOLE, &mut out).expect("reads");
+    store.get(SCOPE, id, &Get::WHOLE, &mut out).expect("reads");
     assert!(out == bytes, "other bytes than were put");
 }
 
@@ -92,7 +93,7 @@ fn a_stream_is_the_same_on_several_threads_as_on_one() {
         }
         assert_eq!(budget(&store).left(), memory);
         let usage = store.published.read().usage();
-        let roots = [first.id, again.id].map(|id| store.record(&store.account(&put("").scope).expect("there"), id));
+        let roots = [first.id, again.id].map(|id| store.record(&store.place(&SCOPE.into()).expect("there"), id));
         store.close().expect("closes");
         verify_clean(&disk);
         (usage, first.sha256, roots.map(|record| record.expect("there").blob_root))

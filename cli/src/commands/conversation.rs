@@ -1,0 +1,170 @@
+//! `conversation`: what owns files for exactly as long as it lives.
+
+use std::fmt;
+
+use clap::{Args, Subcommand};
+use holdfast::{ConversationInfo, OpenMode, limits::LIST_PAGE_MAX, ownership::conversation::Verb};
+use serde::Serialize;
+
+use crate::{
+    exit_code::{Outcome, help},
+    session::Session,
+    values::time_text,
+};
+
+/// Open, archive, reset, delete and list conversations
+///
+/// A conversation owns the files that were put or claimed into it, for exactly as long as it lives.
+#[derive(Args)]
+#[command(after_help = help(
+    &[
+        "holdfast conversation open --conversation thread-7",
+        "holdfast conversation list",
+        "holdfast conversation delete --conversation thread-7",
+    ],
+    &[0, 1, 2, 3, 4, 5, 6, 7],
+))]
+pub(crate) struct ConversationArgs {
+    #[command(subcommand)]
+    verb: ConversationCommand,
+}
+
+#[derive(Subcommand)]
+enum ConversationCommand {
+    /// Open a conversation, or find it open
+    #[command(after_help = help(&["holdfast conversation open --conversation thread-7"], &[0, 1, 2, 3, 4, 5, 6, 7]))]
+    Open(One),
+    /// Take nothing new any more; what is there stays, and runs under way may still claim
+    #[command(after_help = help(&["holdfast conversation archive --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
+    Archive(One),
+    /// Open an archived conversation again
+    #[command(after_help = help(&["holdfast conversation unarchive --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
+    Unarchive(One),
+    /// Delete everything that it owns; the conversation can be used again
+    ///
+    /// What is on its way in when this is asked for never gets there.
+    #[command(after_help = help(&["holdfast conversation reset --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
+    Reset(One),
+    /// Delete it with everything that it owns, for good: its id is never used again
+    #[command(after_help = help(&["holdfast conversation delete --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
+    Delete(One),
+    /// List the conversations of an account, oldest first
+    #[command(after_help = help(&["holdfast conversation list --limit 20"], &[0, 1, 2, 3, 5, 6]))]
+    List(ListArgs),
+}
+
+#[derive(Args)]
+struct One {
+    /// Id of the conversation
+    #[arg(long, value_name = "C")]
+    conversation: String,
+    /// Account that it is of; to open one, `default` if none is named
+    #[arg(long, value_name = "A")]
+    account: Option<String>,
+}
+
+#[derive(Args)]
+struct ListArgs {
+    /// Account whose they are
+    #[arg(long, value_name = "A")]
+    account: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Only those behind this one: the last of the page before
+    #[arg(long, value_name = "C")]
+    after: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    conversation: String,
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    conversation: String,
+    state: &'static str,
+    account: String,
+    opened_at: String,
+    changed_lsn: String,
+    reset_lsn: Option<String>,
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.conversation, self.state)
+    }
+}
+
+impl From<ConversationInfo> for Changed {
+    fn from(info: ConversationInfo) -> Self {
+        Self { conversation: info.conversation, state: info.state.as_str() }
+    }
+}
+
+impl From<ConversationInfo> for Listed {
+    fn from(info: ConversationInfo) -> Self {
+        Self {
+            conversation: info.conversation,
+            state: info.state.as_str(),
+            account: info.account,
+            opened_at: time_text(info.opened_at),
+            changed_lsn: info.changed_lsn.to_string(),
+            reset_lsn: info.reset_lsn.map(|lsn| lsn.to_string()),
+        }
+    }
+}
+
+pub(crate) fn run(args: &ConversationArgs, session: &Session) -> Outcome {
+    let (one, verb, command) = match &args.verb {
+        ConversationCommand::Open(one) => return open(one, session),
+        ConversationCommand::List(args) => return list(args, session),
+        ConversationCommand::Archive(one) => (one, Verb::Archive, "conversation archive"),
+        ConversationCommand::Unarchive(one) => (one, Verb::Unarchive, "conversation unarchive"),
+        ConversationCommand::Reset(one) => (one, Verb::Reset, "conversation reset"),
+        ConversationCommand::Delete(one) => (one, Verb::Delete, "conversation delete"),
+    };
+    let scope = session.conversation(one.account.as_deref(), &one.conversation);
+    print(session.change(command, |store| store.change_conversation(&scope, verb))?, session)
+}
+
+fn open(one: &One, session: &Session) -> Outcome {
+    let account = session.account(one.account.as_deref());
+    let open = |store: &holdfast::Store| store.open_conversation(&account, &one.conversation);
+    print(session.change("conversation open", open)?, session)
+}
+
+fn print(info: ConversationInfo, session: &Session) -> Outcome {
+    let changed = Changed::from(info);
+    session.output.line(&changed, &changed)
+}
+
+fn list(args: &ListArgs, session: &Session) -> Outcome {
+    let store = session.open(OpenMode::Read, "conversation list")?;
+    let listed = list_in(args, &store, session);
+    let closed = store.close();
+    listed?;
+    Ok(closed?)
+}
+
+fn list_in(args: &ListArgs, store: &holdfast::Store, session: &Session) -> Outcome {
+    let scope = session.account(args.account.as_deref());
+    let mut after = args.after.clone();
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    loop {
+        let page = store.list_conversations(&scope, after.as_deref(), LIST_PAGE_MAX)?;
+        let Some(last) = page.last().map(|info| info.conversation.clone()) else { return Ok(()) };
+        after = Some(last);
+        for info in page {
+            if left == 0 {
+                return Ok(());
+            }
+            left -= 1;
+            let listed = Listed::from(info);
+            let line = format!("{}  {:<8}  {}", listed.opened_at, listed.state, listed.conversation);
+            session.output.line(&listed, line)?;
+        }
+    }
+}
