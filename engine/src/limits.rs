@@ -64,8 +64,8 @@ pub const PROGRESS_BYTES: u64 = 16 << 20;
 pub const WHOLE_READ_MAX: u64 = 16 << 20;
 /// Memory for all streams of a store that are pipelined at a time, in and out; an option of the open.
 pub const INGEST_MEMORY: u64 = 256 << 20;
-/// Frames that a read takes from the disk at once, unless one alone is longer.
-pub const READ_RUN: usize = 1 << 20;
+/// Frames that a read takes from the disk at once, unless one alone is longer: a large page.
+pub const READ_RUN: usize = 2 << 20;
 /// What a long read has ahead of its caller.
 pub const READ_AHEAD: u64 = 8 << 20;
 /// A write of a bulk segment, by a stream that runs on one thread.

@@ -77,6 +77,13 @@ impl AlignedBuffer {
         buffer
     }
 
+    /// The same, or [`io::ErrorKind::OutOfMemory`].
+    pub fn try_zeroed_on_large_pages(len: usize) -> io::Result<Self> {
+        let mut buffer = Self::map(len).map_or_else(|| Self::try_with_capacity(len), Ok)?;
+        buffer.len = len;
+        Ok(buffer)
+    }
+
     /// Whole large pages. `None` if the capacity is no multiple of them, or there is no memory.
     fn map(capacity: usize) -> Option<Self> {
         if capacity == 0 || !capacity.is_multiple_of(LARGE_PAGE) {

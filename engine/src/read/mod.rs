@@ -28,7 +28,7 @@ mod walk;
 pub use run::Piece;
 
 /// What is no longer than this is not worth two threads.
-const SHORT: u64 = 2 * READ_RUN as u64;
+const SHORT: u64 = READ_RUN as u64;
 
 /// The way out.
 pub struct Reader {

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Idle buffers that are kept: all of one read ahead.
-const IDLE_MAX: usize = 8;
+const IDLE_MAX: usize = 4;
 /// What is shorter gets memory of its own length: whoever keeps it should not keep a whole buffer.
 const SHORT: usize = READ_RUN / 4;
 
@@ -24,7 +24,9 @@ pub(super) struct Pool {
 pub(super) struct Buffer {
     /// Aligned: the system copies faster to where a page begins.
     bytes: AlignedBuffer,
-    len: usize,
+    /// The bytes that count, within the buffer.
+    start: usize,
+    end: usize,
     pool: Arc<Pool>,
 }
 
@@ -39,32 +41,30 @@ impl Pool {
         let pooled = (SHORT..=READ_RUN).contains(&len);
         let idle = if pooled { self.idle.lock().pop() } else { None };
         let bytes = idle.map_or_else(|| zeros(if pooled { READ_RUN } else { len }), Ok)?;
-        Ok(Buffer { bytes, len, pool: Arc::clone(self) })
+        Ok(Buffer { bytes, start: 0, end: len, pool: Arc::clone(self) })
     }
 }
 
 fn zeros(len: usize) -> Result<AlignedBuffer> {
-    let mut bytes =
-        AlignedBuffer::try_with_capacity(len).map_err(|_| Error::new(Kind::Limit, "no memory for a read"))?;
-    bytes.resize(len);
-    Ok(bytes)
+    AlignedBuffer::try_zeroed_on_large_pages(len).map_err(|_| Error::new(Kind::Limit, "no memory for a read"))
 }
 
 impl Buffer {
-    /// Forgets what lies behind `len`.
-    pub(super) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+    /// Forgets what lies before `start` and behind `end`.
+    pub(super) fn keep(&mut self, start: usize, end: usize) {
+        self.end = self.end.min(end);
+        self.start = start.min(self.end);
     }
 
     /// The bytes, to be filled.
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.bytes.as_mut_slice()[..self.len]
+        &mut self.bytes.as_mut_slice()[self.start..self.end]
     }
 }
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes.as_slice()[..self.len]
+        &self.bytes.as_slice()[self.start..self.end]
     }
 }
 

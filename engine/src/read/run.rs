@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Kind, Result},
     format::frame::{FrameHeader, frame_len},
     ids::{ChunkId, FileId, Location},
-    limits::{FRAME_LEN_MAX, READ_RUN},
+    limits::{BLOCK, BLOCK_LEN, FRAME_LEN_MAX, READ_RUN},
     segment::registry::SegmentFile,
 };
 
@@ -25,6 +25,11 @@ use crate::{
 const GAP_MAX: u64 = 64 << 10;
 /// Chunks of a run. Long enough for the smallest chunks, and one run does not hold up the ones behind it.
 const PIECES_MAX: usize = 256;
+
+/// A run with the rest of its first and last block fits into a buffer.
+const RUN_LEN_MAX: u64 = READ_RUN as u64 - 2 * BLOCK;
+/// Shorter runs are read through the page cache.
+const LONG: u64 = 512 << 10;
 
 /// Frames to be read at once: at least one, and unless it is alone no more than [`READ_RUN`] bytes, as they stand and decoded.
 pub(super) struct Run {
@@ -89,7 +94,7 @@ impl Run {
         let gap = self.at.checked_add(self.len).and_then(|here| offset.checked_sub(here));
         let len = end.map_or(u64::MAX, |end| end.saturating_sub(self.at));
         let raw = self.raw + u64::from(wanted.value.raw);
-        if gap.is_none_or(|gap| gap > GAP_MAX) || len.max(raw) > READ_RUN as u64 {
+        if gap.is_none_or(|gap| gap > GAP_MAX) || len.max(raw) > RUN_LEN_MAX {
             return Some(wanted);
         }
         (self.len, self.raw) = (len, raw);
@@ -197,10 +202,16 @@ impl Reader {
             // No frame is so long; read alone it says so.
             return Ok(None);
         }
-        let mut buffer = self.pool.take(index(run.len))?;
-        let read = disk::read_full(&*segment.file, buffer.as_mut_slice(), run.at)
+        // Whole blocks, as a direct read wants them.
+        let from = run.at / BLOCK * BLOCK;
+        let before = index(run.at - from);
+        let mut buffer = self.pool.take((before + index(run.len)).next_multiple_of(BLOCK_LEN))?;
+        // What is read for the first time is read past the page cache: to bring it there costs more than to check it.
+        let is_first = run.len >= LONG && !segment.is_read_again(run.at);
+        let direct = if is_first { self.segments.past_cache(run.segment, segment) } else { None };
+        let read = disk::read_full(direct.unwrap_or(&*segment.file), buffer.as_mut_slice(), from)
             .map_err(|e| Error::io(e, &segment.name, "read frames"))?;
-        buffer.truncate(read);
+        buffer.keep(before, read.min(before + index(run.len)));
         Ok(Some(buffer))
     }
 

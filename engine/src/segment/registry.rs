@@ -11,7 +11,7 @@ use crate::{
         value::ChunkValue,
     },
     ids::{Epoch, FileId, Location, StoreUuid},
-    sync::{Arc, Mutex, RwLock},
+    sync::{Arc, Mutex, OnceLock, RwLock},
 };
 
 /// Open files that are kept: well under the usual limit of 1,024 descriptors.
@@ -25,9 +25,32 @@ pub struct SegmentFile {
     pub name: Name,
     /// What its frames are salted with.
     pub salt: FrameSalt,
+    /// The same file, opened for long reads past the page cache when the first one comes.
+    direct: OnceLock<Option<Box<dyn File>>>,
+    /// Which parts a long read began in, a bit each, since the file was opened.
+    read: Mutex<Vec<u64>>,
 }
 
+/// Length of a part that is remembered as read: a long read is hardly shorter.
+const PART: u64 = 1 << 20;
+
 impl SegmentFile {
+    /// Notes that a long read begins at an offset. True if one began near it before: what is read a second time may be read a third time,
+    /// and belongs into the page cache.
+    pub fn is_read_again(&self, offset: u64) -> bool {
+        let part = offset / PART;
+        let Ok(word) = usize::try_from(part / 64) else { return true };
+        let mut read = self.read.lock();
+        if read.len() <= word {
+            // A segment has 2^40 bytes at most, and a place within it was found before anybody reads there.
+            read.resize(word + 1, 0);
+        }
+        let bit = 1 << (part % 64);
+        let before = read[word];
+        read[word] |= bit;
+        before & bit != 0
+    }
+
     /// Header and payload, as it stands, of a chunk or page whose frame is `bytes`; its checksum is good, its digest is the caller's to
     /// check.
     pub fn frame<'a>(&self, bytes: &'a [u8], chunk: &ChunkValue) -> Result<(FrameHeader, &'a [u8])> {
@@ -116,7 +139,9 @@ impl Segments {
         })?;
         // Without the lock: a slow disk would hold up the reads of all other segments.
         let file = super::open(&*self.disk, id, OpenOptions::READ)?;
-        let file = Arc::new(SegmentFile { file, name: name(id), salt: FrameSalt::new(self.uuid, epoch) });
+        let salt = FrameSalt::new(self.uuid, epoch);
+        let file = SegmentFile { file, name: name(id), salt, direct: OnceLock::new(), read: Mutex::default() };
+        let file = Arc::new(file);
         let mut open = self.open.lock();
         if let Some(file) = open.get(id) {
             return Ok(file);
@@ -126,6 +151,11 @@ impl Segments {
             open.keep(id, &file);
         }
         Ok(file)
+    }
+
+    /// The same file for long reads past the page cache, if it can be opened.
+    pub fn past_cache<'a>(&self, id: FileId, segment: &'a SegmentFile) -> Option<&'a dyn File> {
+        segment.direct.get_or_init(|| self.direct(id).ok()).as_deref()
     }
 
     /// A segment for long reads past the page cache. Nobody keeps it open.
@@ -140,5 +170,32 @@ impl Segments {
         let frame = reader::read_known(&*segment.file, &segment.name, &segment.salt, offset, chunk.stored)?;
         segment.is_the_one(&frame.header, chunk)?;
         frame.into_raw().ok_or_else(|| Error::corrupt(&segment.name, offset, "a payload that does not decode"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim::SimDisk;
+
+    #[test]
+    fn a_long_read_is_a_second_one_where_one_began_in_the_same_part_and_a_closed_file_forgets() {
+        let disk = Arc::new(SimDisk::new(1));
+        drop(disk.open(&name(FileId(7)), OpenOptions::CREATE).expect("made"));
+        let segments = Segments::new(disk, StoreUuid([1; 16]));
+        segments.add(FileId(7), Epoch([2; 16]));
+        let file = segments.file(FileId(7)).expect("opens");
+        for offset in [0, PART, 63 * PART, 64 * PART, (1 << 40) - 1] {
+            assert!(!file.is_read_again(offset), "{offset}");
+            assert!(file.is_read_again(offset / PART * PART + 5), "{offset}");
+        }
+        assert!(!file.is_read_again(2 * PART));
+        let again = segments.file(FileId(7)).expect("it is open");
+        assert!(again.is_read_again(2 * PART));
+        assert!(segments.past_cache(FileId(7), &again).is_some());
+
+        segments.remove(FileId(7));
+        segments.add(FileId(7), Epoch([2; 16]));
+        assert!(!segments.file(FileId(7)).expect("opens").is_read_again(0));
     }
 }

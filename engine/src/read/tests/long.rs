@@ -268,7 +268,7 @@ fn a_short_artifact_is_verified_whole_also_where_it_cannot_be_held() {
         let last = PageEntry { id: ChunkId([8; 32]), len: 1 };
         let pages = [bed.page(0, &chunks), bed.page(0, &[chunks[0], last])];
         let root = bed.page(1, &pages);
-        assert!((READ_RUN as u64 * 10..WHOLE_READ_MAX).contains(&root.len));
+        assert!((READ_RUN as u64 * 5..WHOLE_READ_MAX).contains(&root.len));
         let mut sink = Vec::new();
         let read = bed.reader(&Budget::new(memory)).write_to(&artifact(root), None, &mut sink);
         assert_eq!(read.expect_err("a chunk is missing").kind(), Kind::Corrupt);
