@@ -42,13 +42,13 @@ pub enum Canary {
     /// A sync of a table that failed is made again, and believed.
     TableSyncRetried = 18,
     /// What was deleted is readable all the same.
-    DeletedReadable = 19,
+    DeletedReadable = 22,
     /// An artifact that gets another end is due at the old one too.
-    OldEndStays = 20,
+    OldEndStays = 23,
     /// A link is held against fences as if its writer had begun with it.
-    LinkBornAnew = 21,
+    LinkBornAnew = 24,
     /// A fork counts one reference for all its copies of a blob.
-    ForkCountsOnce = 22,
+    ForkCountsOnce = 25,
 }
 
 impl Canary {
