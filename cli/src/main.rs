@@ -18,8 +18,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{
-    Cli, Command, checkpoint, completions, conversation, get, init, inspect, list, man, put, quickstart, run, stat,
-    stats, verify,
+    Cli, Command, checkpoint, completions, conversation, delete, expire_at, get, init, inspect, link, list, man, put,
+    quickstart, rename, run, stat, stats, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -45,6 +45,10 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Get(args) => get::run(args, session),
         Command::Stat(args) => stat::run(args, session),
         Command::List(args) => list::run(args, session),
+        Command::Link(args) => link::run(args, session),
+        Command::Rename(args) => rename::run(args, session),
+        Command::ExpireAt(args) => expire_at::run(args, session),
+        Command::Delete(args) => delete::run(args, session),
         Command::Conversation(args) => conversation::run(args, session),
         Command::Run(args) => run::run(args, session),
         Command::Verify(args) => verify::run(args, session),

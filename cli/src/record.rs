@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use holdfast::ArtifactInfo;
+use holdfast::{ArtifactInfo, ClaimedInfo};
 use serde::Serialize;
 
 use crate::values::time_text;
@@ -16,20 +16,46 @@ pub(crate) struct Record {
     owner: Owner,
     origin: &'static str,
     pub(crate) name: String,
-    media_type: String,
+    pub(crate) media_type: String,
     detected_type: Option<String>,
     pub(crate) size: u64,
-    sha256: String,
+    pub(crate) sha256: String,
     pub(crate) created_at: String,
-    expires_at: Option<String>,
-    state: &'static str,
-    version: u64,
+    pub(crate) expires_at: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) version: u64,
 }
 
 #[derive(Serialize)]
 struct Owner {
     kind: &'static str,
     id: String,
+}
+
+/// What a claim or fork brought: a record, or what became of it since.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Brought {
+    Here(Box<Record>),
+    Gone { id: String, gone: &'static str },
+}
+
+impl From<ClaimedInfo> for Brought {
+    fn from(claimed: ClaimedInfo) -> Self {
+        match claimed {
+            ClaimedInfo::Here(info) => Self::Here(Box::new(Record::from(*info))),
+            ClaimedInfo::Gone(id, gone) => Self::Gone { id: id.to_string(), gone },
+        }
+    }
+}
+
+impl fmt::Display for Brought {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(record) => write!(f, "{}  {:>12}  {}", record.id, record.size, record.name),
+            Self::Gone { id, gone } => write!(f, "{id}  {gone}"),
+        }
+    }
 }
 
 impl From<ArtifactInfo> for Record {

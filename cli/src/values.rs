@@ -29,6 +29,40 @@ pub(crate) fn duration_ms(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "that is further away than the year 9999".to_owned())
 }
 
+/// When something is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Never,
+    /// At a time.
+    At(Time),
+    /// So many milliseconds from now.
+    After(u64),
+}
+
+impl End {
+    /// The time; `None` behind the year 9999.
+    pub(crate) fn at(self, now: Time) -> Option<Option<Time>> {
+        match self {
+            Self::Never => Some(None),
+            Self::At(time) => Some(Some(time)),
+            Self::After(ms) => after(now, ms).map(Some),
+        }
+    }
+}
+
+/// `never`, a time as RFC 3339 writes it, or a duration.
+pub(crate) fn end(text: &str) -> Result<End, String> {
+    if text == "never" {
+        return Ok(End::Never);
+    }
+    if let Ok(ms) = duration_ms(text) {
+        return Ok(End::After(ms));
+    }
+    let wrong = "an end is a time as 2099-01-01T00:00:00Z, a duration as 90s, 15m, 12h or 30d, or `never`";
+    let time = text.parse::<jiff::Timestamp>().map_err(|_| wrong.to_owned())?;
+    u64::try_from(time.as_millisecond()).map(|ms| End::At(Time(ms))).map_err(|_| wrong.to_owned())
+}
+
 /// `N` bytes, or `N` with K, M, G or T (powers of 1,024; `KiB` and so on too).
 pub(crate) fn byte_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -151,6 +185,19 @@ mod tests {
         for wrong in ["", "s", "30", "+3d", "-3d", "3.5h", "3w", "3dd", "18446744073709551615d", "30é"] {
             assert!(duration_ms(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_end_is_a_time_a_duration_or_never() {
+        assert_eq!(end("never"), Ok(End::Never));
+        assert_eq!(end("90s"), Ok(End::After(90_000)));
+        assert_eq!(end("1970-01-01T00:00:01Z"), Ok(End::At(Time(1000))));
+        assert_eq!(end("2099-01-01T01:00:00+01:00"), end("2099-01-01T00:00:00Z"));
+        for wrong in ["", "soon", "2099-01-01", "1969-12-31T23:59:59Z", "3w", "NEVER"] {
+            assert!(end(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(End::After(u64::MAX).at(Time(1)), None);
+        assert_eq!(End::After(5).at(Time(1)), Some(Some(Time(6))));
     }
 
     #[test]

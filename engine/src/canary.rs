@@ -41,11 +41,19 @@ pub enum Canary {
     ReplayTooNew = 17,
     /// A sync of a table that failed is made again, and believed.
     TableSyncRetried = 18,
+    /// What was deleted is readable all the same.
+    DeletedReadable = 22,
+    /// An artifact that gets another end is due at the old one too.
+    OldEndStays = 23,
+    /// A link is held against fences as if its writer had begun with it.
+    LinkBornAnew = 24,
+    /// A fork counts one reference for all its copies of a blob.
+    ForkCountsOnce = 25,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -64,6 +72,10 @@ impl Canary {
         Self::DestroyedEarly,
         Self::ReplayTooNew,
         Self::TableSyncRetried,
+        Self::DeletedReadable,
+        Self::OldEndStays,
+        Self::LinkBornAnew,
+        Self::ForkCountsOnce,
     ];
 }
 

@@ -132,6 +132,27 @@ impl TenantKeys {
     }
 }
 
+/// As many random ids as are asked for, from one random seed.
+#[derive(Clone)]
+pub struct RandomIds([u8; 32]);
+
+impl RandomIds {
+    /// Of a seed that nobody else has.
+    pub const fn new(seed: [u8; 32]) -> Self {
+        Self(seed)
+    }
+
+    /// The ids, the same each time; there is always another one.
+    pub fn iter(&self) -> impl Iterator<Item = [u8; 16]> + use<> {
+        let mut stream = blake3::Hasher::new_keyed(&self.0).finalize_xof();
+        std::iter::repeat_with(move || {
+            let mut id = [0; 16];
+            stream.fill(&mut id);
+            id
+        })
+    }
+}
+
 /// Check value of a tenant key, by which a manifest shows that the key is the one it was given.
 pub fn tenant_check(key: &[u8; 32]) -> [u8; 16] {
     let derived = blake3::derive_key("holdfast tenant check v1", key);
@@ -256,6 +277,14 @@ mod tests {
         let keys = TenantKeys::new(&[1; 32]);
         assert_ne!(keys.chunk(b"bytes"), keys.page(b"bytes"));
         assert_ne!(keys.chunk(b"bytes"), TenantKeys::new(&[2; 32]).chunk(b"bytes"));
+    }
+
+    #[test]
+    fn random_ids_of_a_seed_are_the_same_again_and_all_different() {
+        let ids = |seed: u8| RandomIds::new([seed; 32]).iter().take(100).collect::<Vec<_>>();
+        assert_eq!(ids(1), ids(1));
+        let all: std::collections::BTreeSet<_> = [ids(1), ids(2)].concat().into_iter().collect();
+        assert_eq!(all.len(), 200);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use ingest::{Put, PutReply, Tuning};
 pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope};
 pub use recovery::{OpenReport, Problem};
 pub use store::{
-    ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Get, InitOptions, Leased,
-    ListPage, OpenMode, OpenOptions, RunInfo, Stats, Store, Tag, World,
+    ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Fork, ForkReply, Get,
+    InitOptions, Leased, Link, LinkReply, ListPage, OpenMode, OpenOptions, RunInfo, Stats, Store, Tag, World,
 };
 pub use verify::{VerifyOptions, VerifyReport};

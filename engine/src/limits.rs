@@ -92,6 +92,8 @@ pub const RUN_OP_KEPT_MS: u64 = 24 * 3600 * 1000;
 pub const RUN_TAGS_MAX: usize = 256;
 /// Artifacts that a claim takes, and those that it leaves.
 pub const CLAIM_MAX: usize = 10_000;
+/// Artifacts that a fork brings.
+pub const FORK_MAX: usize = 10_000;
 /// How long a run may last, and how long what it puts is kept, unless it is told otherwise.
 pub const RUN_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
 /// How long a lease lasts unless it is told otherwise.

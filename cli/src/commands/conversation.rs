@@ -3,16 +3,19 @@
 use std::fmt;
 
 use clap::{Args, Subcommand};
-use holdfast::{ConversationInfo, OpenMode, limits::LIST_PAGE_MAX, ownership::conversation::Verb};
+use holdfast::{
+    ConversationInfo, Fork, OpenMode, ids::ArtifactId, limits::LIST_PAGE_MAX, ownership::conversation::Verb,
+};
 use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
+    record::Brought,
     session::Session,
-    values::time_text,
+    values::{artifact_id, time_text},
 };
 
-/// Open, archive, reset, delete and list conversations
+/// Open, archive, reset, fork, delete and list conversations
 ///
 /// A conversation owns the files that were put or claimed into it, for exactly as long as it lives.
 #[derive(Args)]
@@ -45,6 +48,12 @@ enum ConversationCommand {
     /// What is on its way in when this is asked for never gets there.
     #[command(after_help = help(&["holdfast conversation reset --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
     Reset(One),
+    /// Link everything readable in it into another open conversation, all or nothing
+    #[command(after_help = help(
+        &["holdfast conversation fork --conversation thread-7 --to thread-8"],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    ))]
+    Fork(ForkArgs),
     /// Delete it with everything that it owns, for good: its id is never used again
     #[command(after_help = help(&["holdfast conversation delete --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
     Delete(One),
@@ -61,6 +70,24 @@ struct One {
     /// Account that it is of; to open one, `default` if none is named
     #[arg(long, value_name = "A")]
     account: Option<String>,
+}
+
+#[derive(Args)]
+struct ForkArgs {
+    #[command(flatten)]
+    from: One,
+    /// Conversation that gets the links; open it first
+    #[arg(long, value_name = "D")]
+    to: String,
+    /// Account that it must be of
+    #[arg(long, value_name = "A")]
+    to_account: Option<String>,
+    /// Nothing behind this artifact of the list
+    #[arg(long, value_name = "ID", value_parser = artifact_id)]
+    upto: Option<ArtifactId>,
+    /// Makes a retry safe: the same id again gives the first outcome
+    #[arg(long, value_name = "ID")]
+    op_id: Option<String>,
 }
 
 #[derive(Args)]
@@ -92,6 +119,23 @@ struct Listed {
     reset_lsn: Option<String>,
 }
 
+#[derive(Serialize)]
+struct Forked {
+    conversation: String,
+    artifacts: Vec<Brought>,
+    replayed: bool,
+}
+
+impl fmt::Display for Forked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.artifacts {
+            writeln!(f, "{line}")?;
+        }
+        let note = if self.replayed { "  (as before)" } else { "" };
+        write!(f, "{} linked into {}{note}", self.artifacts.len(), self.conversation)
+    }
+}
+
 impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}", self.conversation, self.state)
@@ -121,6 +165,7 @@ pub(crate) fn run(args: &ConversationArgs, session: &Session) -> Outcome {
     let (one, verb, command) = match &args.verb {
         ConversationCommand::Open(one) => return open(one, session),
         ConversationCommand::List(args) => return list(args, session),
+        ConversationCommand::Fork(args) => return fork(args, session),
         ConversationCommand::Archive(one) => (one, Verb::Archive, "conversation archive"),
         ConversationCommand::Unarchive(one) => (one, Verb::Unarchive, "conversation unarchive"),
         ConversationCommand::Reset(one) => (one, Verb::Reset, "conversation reset"),
@@ -134,6 +179,22 @@ fn open(one: &One, session: &Session) -> Outcome {
     let account = session.account(one.account.as_deref());
     let open = |store: &holdfast::Store| store.open_conversation(&account, &one.conversation);
     print(session.change("conversation open", open)?, session)
+}
+
+fn fork(args: &ForkArgs, session: &Session) -> Outcome {
+    let fork = Fork {
+        from: session.conversation(args.from.account.as_deref(), &args.from.conversation),
+        to: session.conversation(args.to_account.as_deref(), &args.to),
+        upto: args.upto,
+        op_id: args.op_id.as_deref(),
+    };
+    let reply = session.change("conversation fork", |store| store.fork(&fork))?;
+    let forked = Forked {
+        conversation: args.to.clone(),
+        artifacts: reply.artifacts.into_iter().map(Brought::from).collect(),
+        replayed: reply.replayed,
+    };
+    session.output.line(&forked, &forked)
 }
 
 fn print(info: ConversationInfo, session: &Session) -> Outcome {

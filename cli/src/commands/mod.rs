@@ -4,13 +4,17 @@ pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
 pub(crate) mod conversation;
+pub(crate) mod delete;
+pub(crate) mod expire_at;
 pub(crate) mod get;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod quickstart;
+pub(crate) mod rename;
 pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
@@ -54,6 +58,10 @@ pub(crate) enum Command {
     Get(get::GetArgs),
     Stat(stat::StatArgs),
     List(list::ListArgs),
+    Link(link::LinkArgs),
+    Rename(rename::RenameArgs),
+    ExpireAt(expire_at::ExpireAtArgs),
+    Delete(delete::DeleteArgs),
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use clap::{Args, Subcommand};
 use holdfast::{
-    BeginRun, ClaimReply, ClaimedInfo, OpenMode, RunInfo, RunScope, RunToken, Store, Tag,
+    BeginRun, ClaimReply, OpenMode, RunInfo, RunScope, RunToken, Store, Tag,
     format::run::RunState,
     ids::RunId,
     limits::{LEASE_MS, LIST_PAGE_MAX, RUN_TTL_MS},
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
-    record::Record,
+    record::Brought,
     session::Session,
     values::{duration_ms, outcome, run_id, run_token, tag, time_text},
 };
@@ -191,13 +191,6 @@ struct Finished {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
-enum ClaimedLine {
-    Here(Box<Record>),
-    Gone { id: String, gone: &'static str },
-}
-
-#[derive(Serialize)]
 struct Skipped {
     id: String,
     reason: &'static str,
@@ -205,7 +198,7 @@ struct Skipped {
 
 #[derive(Serialize)]
 struct Claimed {
-    artifacts: Vec<ClaimedLine>,
+    artifacts: Vec<Brought>,
     skipped: Vec<Skipped>,
     replayed: bool,
 }
@@ -226,16 +219,12 @@ struct Listed {
 
 impl From<ClaimReply> for Claimed {
     fn from(reply: ClaimReply) -> Self {
-        let line = |claimed| match claimed {
-            ClaimedInfo::Here(info) => ClaimedLine::Here(Box::new(Record::from(*info))),
-            ClaimedInfo::Gone(id, gone) => ClaimedLine::Gone { id: id.to_string(), gone },
-        };
         let skipped = |(id, reason): (holdfast::ids::ArtifactId, holdfast::format::claim::SkipReason)| Skipped {
             id: id.to_string(),
             reason: reason.as_str(),
         };
         Self {
-            artifacts: reply.artifacts.into_iter().map(line).collect(),
+            artifacts: reply.artifacts.into_iter().map(Brought::from).collect(),
             skipped: reply.skipped.into_iter().map(skipped).collect(),
             replayed: reply.replayed,
         }
@@ -245,10 +234,7 @@ impl From<ClaimReply> for Claimed {
 impl fmt::Display for Claimed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.artifacts {
-            match line {
-                ClaimedLine::Here(record) => writeln!(f, "{}  {:>12}  {}", record.id, record.size, record.name)?,
-                ClaimedLine::Gone { id, gone } => writeln!(f, "{id}  {gone}")?,
-            }
+            writeln!(f, "{line}")?;
         }
         for Skipped { id, reason } in &self.skipped {
             writeln!(f, "{id}  left: {reason}")?;

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests make and damage files, as a user or a bad disk would")]
 
 mod bench;
+mod changes;
 mod damage;
 mod get;
 mod inspect;

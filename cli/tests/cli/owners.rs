@@ -46,6 +46,24 @@ fn a28_and_b7_the_life_of_an_exported_file_from_run_to_deletion() {
     place.run(["get", &id, "-"]).failed(3, "NOT_FOUND");
     assert_eq!(place.json(["list", "--all"]).well().line()["id"], id);
 
+    place.run(["conversation", "open", "--conversation", "thread-8"]).well();
+    let forked = place.json(["conversation", "fork", "--conversation", "thread-7", "--to", "thread-8"]).well().line();
+    assert_eq!(keys(&forked), ["artifacts", "conversation", "replayed"]);
+    let copy = text(&forked["artifacts"][0], "id");
+    let renamed = place.json(["rename", "--conversation", "thread-7", &id, "report-final.txt"]).well().line();
+    assert_eq!(keys(&renamed), ["id", "media_type", "name", "replayed", "sha256", "size"]);
+    assert_eq!((&renamed["name"], &renamed["sha256"]), (&json!("report-final.txt"), &put["sha256"]));
+    place.run(["get", "--conversation", "thread-7", &id, "-"]).failed(3, "GONE");
+    let link = ["link", "--conversation", "thread-8", "--to-account", "default", &copy];
+    let link = text(&place.json(link).well().line(), "id");
+    let ends = place.json(["expire-at", &link, "90d"]).well().line();
+    assert_eq!(keys(&ends), ["expires_at", "id", "version"]);
+    assert_eq!((ends["expires_at"].is_string(), &ends["version"]), (true, &json!(2)));
+    let deleted = place.json(["delete", &link]).well().line();
+    assert_eq!(keys(&deleted), ["id", "name", "size", "state"]);
+    assert_eq!(deleted["state"], "deleted");
+    let id = text(&renamed, "id");
+
     let deleted = place.json(["conversation", "delete", "--conversation", "thread-7"]).well().line();
     assert_eq!(deleted, json!({"conversation": "thread-7", "state": "deleted"}));
     place.run(["get", "--conversation", "thread-7", &id, "-"]).failed(3, "GONE");
@@ -54,6 +72,7 @@ fn a28_and_b7_the_life_of_an_exported_file_from_run_to_deletion() {
     place.run(["conversation", "open", "--conversation", "thread-7"]).failed(3, "CONV_GONE");
     let gone = place.json(["stat", "--conversation", "thread-7", &id]).well().line();
     assert_eq!(gone["state"], "deleted");
+    assert_eq!(text(&place.json(["list", "--conversation", "thread-8"]).well().line(), "id"), copy, "the fork stays");
     place.run(["verify", "--deep", "--refs"]).well();
 }
 

@@ -4,12 +4,16 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 19] = [
     "init",
     "put",
     "get",
     "stat",
     "list",
+    "link",
+    "rename",
+    "expire-at",
+    "delete",
     "conversation",
     "run",
     "verify",
@@ -24,7 +28,7 @@ const COMMANDS: [&str; 15] = [
 
 /// Verbs of commands that have some.
 const VERBS: [(&str, &[&str]); 2] = [
-    ("conversation", &["open", "archive", "unarchive", "reset", "delete", "list"]),
+    ("conversation", &["open", "archive", "unarchive", "reset", "fork", "delete", "list"]),
     ("run", &["begin", "renew", "pause", "tag", "claim", "finish", "list"]),
 ];
 
@@ -118,6 +122,16 @@ fn arguments_that_do_not_fit_exit_with_2_as_text_and_as_json() {
         vec!["conversation", "open"],
         vec!["conversation", "open", "--conversation", "a b"],
         vec!["conversation", "open", "--conversation", ""],
+        vec!["conversation", "fork", "--conversation", "c"],
+        vec!["link", "aaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        vec!["link", "--to-account", "a b", "aaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        vec!["rename", "aaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        vec!["rename", "aaaaaaaaaaaaaaaaaaaaaaaaaa", "a/b"],
+        vec!["expire-at", "aaaaaaaaaaaaaaaaaaaaaaaaaa"],
+        vec!["expire-at", "aaaaaaaaaaaaaaaaaaaaaaaaaa", "soon"],
+        vec!["delete"],
+        vec!["delete", "short"],
+        vec!["stat"],
         vec!["run"],
         vec!["run", "begin", "--ttl", "0s"],
         vec!["run", "begin", "--tag", "email"],

@@ -168,12 +168,14 @@ pub enum OpMade {
     Artifact = 0,
     /// A run, named by its scope hash.
     Run = 1,
+    /// A fork, named by the scope hash of its source.
+    Fork = 2,
 }
 
 /// Outcome of an operation, for a retry with the same op id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpValue {
-    /// The artifact that it made, or the hash of the run.
+    /// The artifact that it made, or the hash of the run or of the fork's source.
     pub id: [u8; 16],
     /// Which of them.
     pub made: OpMade,
@@ -197,6 +199,7 @@ impl OpValue {
         let made = match c.u32()? {
             0 => OpMade::Artifact,
             1 => OpMade::Run,
+            2 => OpMade::Fork,
             _ => return Err(Bad::damaged("op value")),
         };
         c.reserved(4)?;
@@ -268,9 +271,14 @@ mod tests {
             references: 4,
         };
         check(chunk, &chunk.encode(), ChunkValue::decode);
-        let op = OpValue { id: [1; 16], made: OpMade::Run, lsn: Lsn(2), at: Time(3) };
-        check(op, &op.encode(), OpValue::decode);
-        assert_eq!(op.encode().len(), 40);
+        for (made, code) in [(OpMade::Artifact, 0), (OpMade::Run, 1), (OpMade::Fork, 2)] {
+            let op = OpValue { id: [1; 16], made, lsn: Lsn(2), at: Time(3) };
+            let bytes = op.encode();
+            check(op, &bytes, OpValue::decode);
+            assert_eq!((bytes.len(), bytes[16]), (40, code));
+            let unknown = [&bytes[..16], &[3], &bytes[17..]].concat();
+            assert!(OpValue::decode(&unknown).is_err(), "a code that there is not");
+        }
         let segment = SegmentValue { epoch: Epoch([1; 16]), state: SegmentState::Active, end: 8192 };
         check(segment, &segment.encode(), SegmentValue::decode);
     }

@@ -1,48 +1,68 @@
 //! Artifacts: putting them into an account, a conversation or a run, answering a put that was asked for before, and what became of
 //! them since.
 
+use std::ops::ControlFlow;
+
 use super::{
     account,
-    conversation::{self, Named as NamedConversation},
     fences::{self, Void},
-    token::{self, RunToken},
+    target::{self, Scope, Target},
 };
 use crate::{
+    canary::{self, Canary},
     catalog::State,
-    digest::ScopeKind,
     error::{Error, Kind, Result},
     format::{
         artifact::{Artifact, Born, Origin},
         commit::{EDIT_OVERHEAD, Edit},
-        keyspace::{
-            AccountRef, Keyspace, ListPlace, Owner, OwnerKind, ScopeRef, blob_key, identity_key, op_key, zero_blob_key,
-        },
-        value::{BlobValue, OpMade, OpValue},
+        keyspace::{AccountRef, Keyspace, ListPlace, Owner, blob_key, identity_key, zero_blob_key},
+        value::BlobValue,
     },
     ids::{ArtifactId, BlobKey, ChunkId, IdentityHash, Lsn, OpHash, ScopeHash, Sha256, Time},
-    limits::{ACCOUNT_OP_KEPT_MS, MEDIA_TYPE_LEN_MAX, NAME_LEN_MAX, RUN_OP_KEPT_MS},
+    limits::{ARTIFACT_KEY_LEN_MAX, LIST_PAGE_MAX, MEDIA_TYPE_LEN_MAX, NAME_LEN_MAX},
 };
 
-/// Length of the edits of a put at most: artifact, list, due, account, op, identity, blob and its entry in `zero`.
-pub const PUT_LEN_MAX: usize = 7 * EDIT_OVERHEAD
-    + (36 + 288 + NAME_LEN_MAX + 2 * MEDIA_TYPE_LEN_MAX)
-    + (20 + 17 + 12 + 16)
-    + (8 + 1 + 36)
-    + account::RECORD_LEN_MAX
-    + (40 + 40)
-    + (40 + 16)
-    + (32 + 48)
-    + 33;
+pub use super::target::Into;
 
-/// Where a put goes.
-#[derive(Clone, Debug)]
-pub enum Into {
-    /// An account itself.
-    Account,
-    /// A conversation, without a run.
-    Conversation(NamedConversation),
-    /// A run, whose lease the token proves.
-    Run(ScopeRef, RunToken),
+/// Length of the edit of a record at most.
+pub const RECORD_LEN_MAX: usize =
+    EDIT_OVERHEAD + 36 + 288 + NAME_LEN_MAX + ARTIFACT_KEY_LEN_MAX + 2 * MEDIA_TYPE_LEN_MAX;
+/// Length of the other edits that a new artifact takes at most: list, due, blob and its entry in `zero`.
+pub const BESIDE_LEN_MAX: usize = 4 * EDIT_OVERHEAD + (49 + 16) + 45 + (32 + 48) + 33;
+/// Length of the edits of a put at most: artifact, which has no key, and what stands beside it, account, op, identity.
+pub const PUT_LEN_MAX: usize = RECORD_LEN_MAX - ARTIFACT_KEY_LEN_MAX
+    + BESIDE_LEN_MAX
+    + account::RECORD_LEN_MAX
+    + 2 * EDIT_OVERHEAD
+    + (40 + 40)
+    + (40 + 16);
+
+/// An artifact that is asked for: whose it must be, and its id.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// Its tenant's name.
+    pub tenant: ScopeHash,
+    /// The account.
+    pub account: AccountRef,
+    /// The owner.
+    pub owner: Owner,
+    /// Its id.
+    pub id: ArtifactId,
+}
+
+impl Named {
+    /// Its record. An id that the owner does not have is as unknown as a random one.
+    pub fn find(&self, state: &dyn State) -> Result<Artifact> {
+        let found = state.artifact(&self.account, self.id)?.filter(|artifact| artifact.owner == self.owner);
+        found.ok_or_else(|| Error::new(Kind::NotFound, "no such artifact in this scope"))
+    }
+
+    /// The same, if it may be read.
+    pub fn find_readable(&self, state: &dyn State, now: Time) -> Result<Artifact> {
+        let artifact = self.find(state)?;
+        check_readable(life(state, self.tenant, &artifact, now)?, self.id)?;
+        Ok(artifact)
+    }
 }
 
 /// An artifact as it is asked for, checked and with its ids hashed, before its content is known.
@@ -76,6 +96,13 @@ pub struct NewArtifact {
     pub began: Lsn,
 }
 
+impl NewArtifact {
+    fn target(&self) -> Target<'_> {
+        let Self { tenant, owner, into, op, began, .. } = self;
+        Target { tenant: *tenant, account: owner.account, into, op: *op, began: *began }
+    }
+}
+
 /// What a stream was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Content {
@@ -107,7 +134,7 @@ pub fn life(state: &dyn State, tenant: ScopeHash, artifact: &Artifact, now: Time
     Ok(match fences::void(state, tenant, artifact)? {
         Some(Void::Erased) => Life::Erased,
         Some(Void::Deleted) => Life::Deleted,
-        None if artifact.deleted => Life::Deleted,
+        None if artifact.deleted && !canary::sings(Canary::DeletedReadable) => Life::Deleted,
         None if artifact.expires_at.is_some_and(|end| now >= end) => Life::Expired,
         None => Life::Readable,
     })
@@ -139,116 +166,23 @@ pub fn check_expiry(expires_at: Option<Time>, now: Time) -> Result<()> {
     }
 }
 
-/// What the scope that a put goes into says of it, whether it may go in or not.
-struct Scope {
-    owner: Owner,
-    run: Option<ScopeHash>,
-    /// The LSN that its outcomes are kept under, and the scope.
-    key: (Lsn, ScopeHash),
-    /// Outcomes answer no retry any more.
-    forgotten: Forgotten,
-}
-
-/// When outcomes are forgotten.
-enum Forgotten {
-    /// So many milliseconds after the outcome.
-    After(u64),
-    /// At this time.
-    At(Time),
-    /// As long as the scope is there.
-    Never,
-}
-
-impl Forgotten {
-    fn is_over(&self, made_at: Time, now: Time) -> bool {
-        match self {
-            Self::After(ms) => now.0.saturating_sub(made_at.0) >= *ms,
-            Self::At(end) => now >= *end,
-            Self::Never => false,
-        }
-    }
-}
-
-fn scope(state: &dyn State, lsn: Lsn, new: &NewArtifact) -> Result<Scope> {
-    let account = new.owner.account.account;
-    Ok(match &new.into {
-        Into::Account => Scope {
-            owner: Owner { kind: OwnerKind::Account, id: account.0 },
-            run: None,
-            key: (Lsn::NONE, account),
-            forgotten: Forgotten::After(ACCOUNT_OP_KEPT_MS),
-        },
-        Into::Conversation(named) => {
-            let found = conversation::live(state, named)?;
-            let scope = named.scope.scope;
-            Scope {
-                owner: Owner { kind: OwnerKind::Conversation, id: scope.0 },
-                run: None,
-                key: (found.opened_lsn, scope),
-                forgotten: Forgotten::Never,
-            }
-        }
-        Into::Run(named, token) => {
-            let run = token::current(state, named, token, lsn)?;
-            let ended = if run.finished_at == Time(0) { run.ends_at } else { run.finished_at };
-            Scope {
-                owner: Owner { kind: OwnerKind::Run, id: named.scope.0 },
-                run: Some(named.scope),
-                key: (run.begin_lsn, named.scope),
-                forgotten: Forgotten::At(Time(ended.0.saturating_add(RUN_OP_KEPT_MS))),
-            }
-        }
-    })
-}
-
-/// Whether a put may go in: the LSN that fences are held against, and when it ends.
-fn admit(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Result<(Lsn, Option<Time>)> {
-    let account = new.owner.account.account;
-    let uploads_only = new.origin == Origin::Upload;
-    let own = [(ScopeKind::Tenant, new.tenant), (ScopeKind::Account, account)];
-    match &new.into {
-        Into::Account => {
-            fences::check(state, new.began, uploads_only, own)?;
-            check_expiry(new.expires_at, now)?;
-            Ok((new.began, new.expires_at))
-        }
-        Into::Conversation(named) => {
-            conversation::open_for_new(state, named)?;
-            let scopes = own.into_iter().chain([(ScopeKind::Conversation, named.scope.scope)]);
-            fences::check(state, new.began, uploads_only, scopes)?;
-            Ok((new.began, None))
-        }
-        Into::Run(named, token) => {
-            let run = token::current(state, named, token, lsn)?;
-            token::check_active(&run, now)?;
-            let scopes = own.into_iter().chain([(ScopeKind::Run, named.scope)]);
-            let scopes = scopes.chain(run.conversation.map(|scope| (ScopeKind::Conversation, scope)));
-            let scopes = scopes.chain(run.tags.iter().map(|tag| (ScopeKind::Tag, *tag)));
-            fences::check(state, run.begin_lsn, uploads_only, scopes)?;
-            Ok((run.begin_lsn, Some(Time(now.0.saturating_add(run.ttl)))))
-        }
-    }
-}
-
 /// Refuses a put before its stream is read, where it would be refused behind it.
 pub fn check(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Result<()> {
     admit(state, lsn, now, new).map(drop)
 }
 
-/// The artifact that an earlier call with this op id made; GONE if it is no more. An outcome that is older than it is kept for
-/// counts as absent, whether something removed it or not.
+fn admit(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Result<(Lsn, Option<Time>)> {
+    let (token_lsn, end) = target::admit(state, lsn, now, &new.target(), new.origin == Origin::Upload)?;
+    if !matches!(new.into, Into::Account) {
+        return Ok((token_lsn, end));
+    }
+    check_expiry(new.expires_at, now)?;
+    Ok((token_lsn, new.expires_at))
+}
+
+/// The artifact that an earlier call with this op id made; GONE if it is no more.
 pub fn replay(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Result<Option<Artifact>> {
-    let Scope { key: (begin, within), forgotten, .. } = scope(state, lsn, new)?;
-    let Some(op) = new.op else { return Ok(None) };
-    let Some(outcome) = state.op(&op_key(begin, within, op))? else { return Ok(None) };
-    if forgotten.is_over(outcome.at, now) {
-        return Ok(None);
-    }
-    let id = ArtifactId(outcome.id);
-    match state.artifact(&new.owner.account, id)? {
-        Some(artifact) if life(state, new.tenant, &artifact, now)? == Life::Readable => Ok(Some(artifact)),
-        _ => Err(Error::new(Kind::Gone, "what this op id made is no more").of_artifact(id)),
-    }
+    target::replay(state, lsn, now, &new.target())
 }
 
 /// What a put comes to.
@@ -266,13 +200,10 @@ pub fn put(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact, content: &
         return Ok(Outcome::Replayed(Vec::new(), artifact));
     }
     let (token_lsn, expires_at) = admit(state, lsn, now, new)?;
-    let scope = scope(state, lsn, new)?;
+    let scope = target::scope(state, lsn, &new.target())?;
     let (begin, within) = scope.key;
     let account = &new.owner.account;
-    let outcome = |id: ArtifactId| {
-        let value = OpValue { id: id.0, made: OpMade::Artifact, lsn, at: now };
-        new.op.map(|op| Edit::put(Keyspace::Op, op_key(begin, within, op), value.encode()))
-    };
+    let outcome = |id: ArtifactId| scope.made(new.op, id, lsn, now);
     let identity = new.identity.map(|identity| identity_key(begin, within, identity));
     if let Some(identity) = &identity
         && let Some(id) = state.get(Keyspace::Identity, identity)?
@@ -285,12 +216,8 @@ pub fn put(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact, content: &
         return Err(Error::new(Kind::Io, "the source of randomness gave an id twice"));
     }
     let artifact = Artifact { token_lsn, expires_at, ..record(lsn, now, new, content, &scope) };
-    let mut edits = blob_edits(state, content)?;
-    edits.push(Edit::put(Keyspace::Artifact, account.artifact_key(new.id), artifact.encode()));
-    edits.push(Edit::put(Keyspace::ByOwner, account.owner_key(artifact.owner, artifact.place), new.id.0));
-    if let Some(end) = expires_at {
-        edits.push(Edit::put(Keyspace::Due, account.due_key(end, new.id), []));
-    }
+    let mut edits = blob_edits(state, content, 1)?;
+    add(&artifact, &mut edits);
     edits.extend(account::first_write(state, lsn, now, &new.owner)?);
     edits.extend(outcome(new.id));
     edits.extend(identity.map(|key| Edit::put(Keyspace::Identity, key, new.id.0)));
@@ -327,31 +254,79 @@ fn record(lsn: Lsn, now: Time, new: &NewArtifact, content: &Content, scope: &Sco
     }
 }
 
-/// The edits that give an artifact another owner, place and end. Its content, its provenance and its blob's references stay.
-pub fn move_to(artifact: &Artifact, to: Owner, place: ListPlace, expires_at: Option<Time>, edits: &mut Vec<Edit>) {
-    let account = &artifact.account;
-    let moved = Artifact { owner: to, place, expires_at, version: artifact.version + 1, ..artifact.clone() };
-    edits.push(Edit::put(Keyspace::Artifact, account.artifact_key(artifact.id), moved.encode()));
-    edits.push(Edit::delete(Keyspace::ByOwner, account.owner_key(artifact.owner, artifact.place)));
-    edits.push(Edit::put(Keyspace::ByOwner, account.owner_key(to, place), artifact.id.0));
-    match (artifact.expires_at, expires_at) {
-        (before, after) if before == after => {}
-        (before, after) => {
-            edits.extend(before.map(|end| Edit::delete(Keyspace::Due, account.due_key(end, artifact.id))));
-            edits.extend(after.map(|end| Edit::put(Keyspace::Due, account.due_key(end, artifact.id), [])));
+/// The edits of a new record: itself, its place in its owner's list, its end.
+pub(super) fn add(artifact: &Artifact, edits: &mut Vec<Edit>) {
+    let Artifact { id, account, owner, place, .. } = artifact;
+    edits.push(record_of(artifact));
+    edits.push(Edit::put(Keyspace::ByOwner, account.owner_key(*owner, *place), id.0));
+    move_due(artifact, None, edits);
+}
+
+/// The edit that writes a record.
+pub(super) fn record_of(artifact: &Artifact) -> Edit {
+    Edit::put(Keyspace::Artifact, artifact.account.artifact_key(artifact.id), artifact.encode())
+}
+
+/// Length of that edit, whatever becomes of the artifact: its texts stay what they are.
+pub fn record_len(artifact: &Artifact) -> usize {
+    EDIT_OVERHEAD + 36 + artifact.encode().len()
+}
+
+/// What ends at `before`, if at any time, ends when the record says.
+pub(super) fn move_due(artifact: &Artifact, before: Option<Time>, edits: &mut Vec<Edit>) {
+    let Artifact { id, account, expires_at, .. } = artifact;
+    if before == *expires_at {
+        return;
+    }
+    edits.extend(before.map(|end| Edit::delete(Keyspace::Due, account.due_key(end, *id))));
+    edits.extend(expires_at.map(|end| Edit::put(Keyspace::Due, account.due_key(end, *id), [])));
+}
+
+/// Calls for each artifact that an owner has, readable or not, in the order of its list; behind a place, if one is given. Ends when the
+/// call says so.
+pub(super) fn each_of(
+    state: &dyn State,
+    account: &AccountRef,
+    owner: Owner,
+    after: Option<ListPlace>,
+    call: &mut dyn FnMut(Artifact) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let prefix = account.owner_prefix(owner);
+    let mut after = after.map(|place| account.owner_key(owner, place));
+    loop {
+        let page = state.scan(Keyspace::ByOwner, &prefix, after.as_deref(), LIST_PAGE_MAX)?;
+        for (_, id) in &page {
+            if call(listed(state, account, id)?)?.is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().next_back() {
+            Some((key, _)) => after = Some(key),
+            None => return Ok(()),
         }
     }
 }
 
-/// One artifact more has the blob.
-fn blob_edits(state: &dyn State, content: &Content) -> Result<Vec<Edit>> {
+/// The edits that give an artifact another owner, place and end. Its content, its provenance and its blob's references stay.
+pub fn move_to(artifact: &Artifact, to: Owner, place: ListPlace, expires_at: Option<Time>, edits: &mut Vec<Edit>) {
+    let account = &artifact.account;
+    let moved =
+        Artifact { owner: to, place, expires_at, version: artifact.version.saturating_add(1), ..artifact.clone() };
+    edits.push(record_of(&moved));
+    edits.push(Edit::delete(Keyspace::ByOwner, account.owner_key(artifact.owner, artifact.place)));
+    edits.push(Edit::put(Keyspace::ByOwner, account.owner_key(to, place), artifact.id.0));
+    move_due(&moved, artifact.expires_at, edits);
+}
+
+/// So many artifacts more have the blob.
+pub(super) fn blob_edits(state: &dyn State, content: &Content, more: u64) -> Result<Vec<Edit>> {
     let Content { key, size, root, .. } = *content;
     let old = state.blob(key)?;
     if old.is_some_and(|old| old.root != root || old.size != size) {
         return Err(Error::new(Kind::Corrupt, "a blob has another recipe than its content gives"));
     }
     let references = old.map_or(0, |old| old.references);
-    let more = references.checked_add(1).ok_or_else(|| Error::new(Kind::Corrupt, "references of a blob"))?;
+    let more = references.checked_add(more).ok_or_else(|| Error::new(Kind::Corrupt, "references of a blob"))?;
     let value = BlobValue { root, size, references: more };
     let mut edits = vec![Edit::put(Keyspace::Blob, blob_key(key), value.encode())];
     if old.is_some() && references == 0 {

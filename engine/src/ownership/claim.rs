@@ -1,6 +1,6 @@
 //! Claims: what a run exported goes to the conversation of its reply, all of it in one commit, once.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::ControlFlow};
 
 use super::{
     artifact::{self, Life},
@@ -21,7 +21,7 @@ use crate::{
         run::Run,
     },
     ids::{ArtifactId, Lsn, OpHash, ScopeHash, Time},
-    limits::{CLAIM_MAX, LIST_PAGE_MAX},
+    limits::CLAIM_MAX,
 };
 
 /// Length of the edits of one artifact that changes its owner, besides those of its record: two of the list, one of its end.
@@ -67,27 +67,6 @@ pub const fn owner(run: &ScopeRef) -> Owner {
     Owner { kind: OwnerKind::Run, id: run.scope.0 }
 }
 
-/// Pages of what an owner has.
-fn each_owned(
-    state: &dyn State,
-    account: &AccountRef,
-    owner: Owner,
-    call: &mut dyn FnMut(Artifact) -> Result<()>,
-) -> Result<()> {
-    let prefix = account.owner_prefix(owner);
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let page = state.scan(Keyspace::ByOwner, &prefix, after.as_deref(), LIST_PAGE_MAX)?;
-        for (_, id) in &page {
-            call(artifact::listed(state, account, id)?)?;
-        }
-        match page.into_iter().next_back() {
-            Some((key, _)) => after = Some(key),
-            None => return Ok(()),
-        }
-    }
-}
-
 /// True for what a reply takes along: what its run made for it. Uploads and captures of tools stay.
 const fn is_claimable(origin: Origin) -> bool {
     matches!(origin, Origin::SandboxExport | Origin::ModelOutput)
@@ -97,11 +76,11 @@ const fn is_claimable(origin: Origin) -> bool {
 pub fn claim_len(state: &dyn State, run_ref: &ScopeRef, account: ScopeHash) -> Result<usize> {
     let account = AccountRef { tenant: run_ref.tenant, account };
     let mut len = FIXED_LEN;
-    each_owned(state, &account, owner(run_ref), &mut |artifact| {
+    artifact::each_of(state, &account, owner(run_ref), None, &mut |artifact| {
         if is_claimable(artifact.born.origin) {
             len += artifact.encode().len() + MOVE_LEN + ENTRY_LEN;
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok(len)
 }
@@ -186,7 +165,7 @@ struct Choice {
 fn choose(state: &dyn State, now: Time, new: &NewClaim, run: &Run) -> Result<Choice> {
     let account = AccountRef { tenant: new.run.tenant, account: run.account };
     let (mut eligible, mut skipped) = (Vec::new(), Vec::new());
-    each_owned(state, &account, owner(&new.run), &mut |artifact| {
+    artifact::each_of(state, &account, owner(&new.run), None, &mut |artifact| {
         if is_claimable(artifact.born.origin) && artifact.born.run == Some(new.run.scope) {
             match artifact::life(state, new.tenant, &artifact, now)? {
                 Life::Readable => eligible.push(artifact),
@@ -195,7 +174,7 @@ fn choose(state: &dyn State, now: Time, new: &NewClaim, run: &Run) -> Result<Cho
                 Life::Deleted | Life::Erased => skipped.push((artifact.id, SkipReason::Fenced)),
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     // What came back from an earlier owner stands behind its place in the run's list.
     eligible.sort_by_key(|artifact| artifact.born.lsn);

@@ -73,6 +73,21 @@ pub fn raise(state: &dyn State, (kind, scope): Fenced, fence: Fence) -> Result<E
     Ok(Edit::put(Keyspace::Fence, fence_key(kind, scope), merged.encode()))
 }
 
+/// Where an artifact comes from, whoever has it now: what a copy of it shares with it.
+pub fn provenance(state: &dyn State, tenant: ScopeHash, artifact: &Artifact) -> Result<Vec<Fenced>> {
+    let mut scopes = vec![(ScopeKind::Tenant, tenant)];
+    if !artifact.detach {
+        scopes.push((ScopeKind::Account, artifact.born.account));
+    }
+    if let Some(scope) = artifact.born.run {
+        scopes.push((ScopeKind::Run, scope));
+        // Through the run, so that tags that it was given later, and copies made before, are covered.
+        let run = state.run(&ScopeRef { tenant: artifact.account.tenant, scope })?;
+        scopes.extend(run.into_iter().flat_map(|run| run.tags).map(|tag| (ScopeKind::Tag, tag)));
+    }
+    Ok(scopes)
+}
+
 /// What voids an artifact: the fences of where it comes from, held against the LSN that its writer began at, and those of whose it
 /// is, held against the LSN at which it came there. `tenant` is the hash of the tenant's name.
 pub fn void(state: &dyn State, tenant: ScopeHash, artifact: &Artifact) -> Result<Option<Void>> {
@@ -85,17 +100,8 @@ pub fn void(state: &dyn State, tenant: ScopeHash, artifact: &Artifact) -> Result
         }
     };
     let began = artifact.token_lsn;
-    hold(state.fence(ScopeKind::Tenant, tenant)?, began, true);
-    if !artifact.detach {
-        hold(state.fence(ScopeKind::Account, artifact.born.account)?, began, true);
-    }
-    let run_of = |scope: ScopeHash| state.run(&ScopeRef { tenant: artifact.account.tenant, scope });
-    if let Some(scope) = artifact.born.run {
-        hold(state.fence(ScopeKind::Run, scope)?, began, true);
-        // Through the run, so that tags that it was given later, and copies made before, are covered.
-        for tag in run_of(scope)?.into_iter().flat_map(|run| run.tags) {
-            hold(state.fence(ScopeKind::Tag, tag)?, began, true);
-        }
+    for (kind, scope) in provenance(state, tenant, artifact)? {
+        hold(state.fence(kind, scope)?, began, true);
     }
     let attached = artifact.place.attach_lsn;
     hold(state.fence(ScopeKind::Account, artifact.account.account)?, attached, false);
@@ -104,7 +110,8 @@ pub fn void(state: &dyn State, tenant: ScopeHash, artifact: &Artifact) -> Result
         OwnerKind::Conversation => hold(state.fence(ScopeKind::Conversation, owner)?, attached, false),
         OwnerKind::Run => {
             // A conversation takes with it what the runs that worked for it have not claimed.
-            if let Some(conversation) = run_of(owner)?.and_then(|run| run.conversation) {
+            let run = state.run(&ScopeRef { tenant: artifact.account.tenant, scope: owner })?;
+            if let Some(conversation) = run.and_then(|run| run.conversation) {
                 hold(state.fence(ScopeKind::Conversation, conversation)?, began, false);
             }
         }

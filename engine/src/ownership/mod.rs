@@ -3,12 +3,15 @@
 //! Pure: no file, no clock, no lock. Time, LSN and ids are passed in; what comes out goes through the commit door.
 
 mod door;
+mod target;
 
 pub mod account;
 pub mod artifact;
 pub mod claim;
 pub mod conversation;
+pub mod ending;
 pub mod fences;
+pub mod link;
 pub mod names;
 pub mod references;
 pub mod run;

@@ -4,13 +4,15 @@ use super::{
     artifact::{self, Content, Into, Life, NewArtifact, Outcome, PUT_LEN_MAX},
     claim::{self, Claiming, NewClaim, Sized},
     conversation::{self, Named, Verb},
+    ending::{self, NewEnd},
     fences,
+    link::{self, Forked, Linked, NewFork, NewLink},
     run::{self, Finish, NewRun},
     token::{self, RunToken},
 };
 use crate::{
     catalog::{Catalog, State},
-    digest::ScopeKind,
+    digest::{RandomIds, ScopeKind, TenantKeys},
     error::{Error, Kind, Result},
     format::{
         artifact::{Artifact, Origin},
@@ -22,15 +24,13 @@ use crate::{
         run::{Run, RunState},
         value::BlobValue,
     },
-    ids::{
-        ArtifactId, BlobKey, ChunkId, IdentityHash, Lsn, OpHash, RunId, ScopeHash, Sha256, TenantNumber, Time,
-        TokenBits,
-    },
+    ids::{ArtifactId, ChunkId, IdentityHash, Lsn, OpHash, RunId, ScopeHash, Sha256, TenantNumber, Time, TokenBits},
     limits::{
         ACCOUNT_OP_KEPT_MS, CLAIM_MAX, MEDIA_TYPE_LEN_MAX, NAME_LEN_MAX, RUN_OP_KEPT_MS, RUN_TAGS_MAX, SCOPE_ID_LEN_MAX,
     },
 };
 
+mod changes;
 mod claims;
 mod conversations;
 mod puts;
@@ -56,8 +56,13 @@ fn conversation(n: u8) -> Named {
     Named { tenant: TENANT_NAME, scope, account: None }
 }
 
+fn keys() -> TenantKeys {
+    TenantKeys::new(&[3; 32])
+}
+
 fn content(n: u8) -> Content {
-    Content { key: BlobKey([n; 32]), sha256: Sha256([n; 32]), size: 6, root: ChunkId([n; 32]) }
+    let sha256 = Sha256([n; 32]);
+    Content { key: keys().blob(sha256, 6), sha256, size: 6, root: ChunkId([n; 32]) }
 }
 
 /// A store of records alone, and a clock.
@@ -138,6 +143,49 @@ impl Rules {
         self.call(|state, lsn, _| Ok((vec![fences::raise(state, (kind, scope), fence(lsn))?], ()))).expect("raised");
     }
 
+    fn delete(&mut self, artifact: &Artifact) -> Result<Artifact> {
+        let named = named_as(artifact);
+        self.call(|state, _, _| {
+            let (edits, record) = ending::delete(state, &named)?;
+            assert!(edits.iter().map(Edit::encoded_len).sum::<usize>() <= artifact::record_len(&record));
+            Ok((edits, record))
+        })
+    }
+
+    fn set_expiry(&mut self, new: &NewEnd) -> Result<Artifact> {
+        self.call(|state, _, now| {
+            let (edits, record) = ending::set_expiry(state, now, new)?;
+            assert!(
+                edits.iter().map(Edit::encoded_len).sum::<usize>()
+                    <= artifact::record_len(&record) + ending::DUE_LEN_MAX
+            );
+            Ok((edits, record))
+        })
+    }
+
+    fn link(&mut self, new: &NewLink) -> Result<Linked> {
+        self.call(|state, lsn, now| {
+            let (edits, linked) = link::link(state, lsn, now, new)?;
+            let records = if linked.replayed { 0 } else { artifact::record_len(&new.source.find(state)?) };
+            assert!(edits.iter().map(Edit::encoded_len).sum::<usize>() <= link::FIXED_LEN_MAX + 2 * records);
+            Ok((edits, linked))
+        })
+    }
+
+    fn fork(&mut self, new: &NewFork) -> Result<Forked> {
+        self.call(|state, lsn, now| {
+            let room = link::fork_len(state, now, new)?;
+            match link::fork(state, lsn, now, new, room)? {
+                (edits, Sized::Done(forked)) => Ok((edits, forked)),
+                (_, Sized::Outgrown) => panic!("what was counted a moment ago is enough"),
+            }
+        })
+    }
+
+    fn references(&self, bytes: u8) -> u64 {
+        self.catalog.blob(content(bytes).key).expect("reads").expect("there").references
+    }
+
     fn life(&self, artifact: &Artifact) -> Life {
         let record = self.catalog.artifact(&artifact.account, artifact.id).expect("decodes").expect("it has a record");
         artifact::life(&self.catalog, TENANT_NAME, &record, self.now).expect("decided")
@@ -209,6 +257,11 @@ fn new(id: u8, into: Into) -> NewArtifact {
         identity: None,
         began: Lsn::FIRST,
     }
+}
+
+fn named_as(artifact: &Artifact) -> artifact::Named {
+    let Artifact { id, account, owner, .. } = *artifact;
+    artifact::Named { tenant: TENANT_NAME, account, owner, id }
 }
 
 fn kind<T: std::fmt::Debug>(result: Result<T>) -> Kind {

@@ -18,7 +18,7 @@ use crate::{
     limits::LIST_PAGE_MAX,
     ownership::{
         AccountScope, Scope, Tenant,
-        artifact::{self, Life, check_readable},
+        artifact::{self, Life, Named, check_readable},
         conversation,
     },
 };
@@ -28,6 +28,13 @@ pub(super) struct Place {
     pub(super) tenant: Tenant,
     pub(super) account: AccountRef,
     pub(super) owner: Owner,
+}
+
+impl Place {
+    /// An artifact that it must have.
+    pub(super) const fn named(&self, id: ArtifactId) -> Named {
+        Named { tenant: self.tenant.name, account: self.account, owner: self.owner, id }
+    }
 }
 
 impl Store {
@@ -191,9 +198,11 @@ impl Store {
 
     /// The record of an id that the scope owns. Any other id is as unknown as a random one.
     pub(super) fn record(&self, place: &Place, id: ArtifactId) -> Result<Artifact> {
-        let artifact = self.published.read().artifact(&place.account, id)?;
-        let here = artifact.filter(|artifact| artifact.owner == place.owner);
-        here.ok_or_else(|| self.report.not_found("no such artifact in this scope"))
+        let lost = |error: Error| match error.kind() {
+            Kind::NotFound => self.report.not_found("no such artifact in this scope"),
+            _ => error,
+        };
+        place.named(id).find(&self.published.read()).map_err(lost)
     }
 
     /// What a reset or a deletion voided of an owner's list is a prefix of it, and is passed over by one look-up.

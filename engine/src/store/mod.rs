@@ -23,6 +23,7 @@ use crate::{
 };
 
 mod artifacts;
+mod changes;
 mod info;
 mod open;
 mod options;
@@ -31,6 +32,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use changes::{Fork, ForkReply, Link, LinkReply};
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};

@@ -128,7 +128,7 @@ pub struct Leased {
     pub token: RunToken,
 }
 
-/// An artifact that a claim took.
+/// An artifact that a claim took or a fork brought.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimedInfo {
     /// It is there.
@@ -387,7 +387,7 @@ impl Store {
 
     /// Runs a request whose edits are as long as what it finds. Their length is counted first; what comes in meanwhile fits into some
     /// room more, and if it does not all is counted again with more room.
-    fn sized<T: Send + 'static>(
+    pub(super) fn sized<T: Send + 'static>(
         &self,
         len: impl Fn(&dyn State) -> Result<usize>,
         decide: impl Fn(&mut Stage<'_>, usize) -> Decided<Sized<T>> + Send + Clone + 'static,
@@ -447,7 +447,7 @@ impl Store {
         entries.iter().map(|(key, _)| Ok(ScopeRef { tenant: account.tenant, scope: scope(key)? })).collect()
     }
 
-    fn conversation_named(&self, scope: &ConversationScope<'_>) -> Result<(Tenant, Named)> {
+    pub(super) fn conversation_named(&self, scope: &ConversationScope<'_>) -> Result<(Tenant, Named)> {
         let published = self.published.read();
         Ok((self.door.tenant(&published, scope.tenant)?, self.door.conversation(&published, scope)?))
     }

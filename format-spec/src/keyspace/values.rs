@@ -161,7 +161,7 @@ impl Op {
     pub(super) fn parse(f: &mut Fields<'_>) -> Result<Self> {
         let artifact = f.array("artifact id")?;
         let code = f.u32("code")?;
-        f.check(code <= 1, Error::Value)?;
+        f.check(code <= 2, Error::Value)?;
         f.reserved(4)?;
         Ok(Self { artifact, code, lsn: f.u64("LSN")?, time: f.u64("time")? })
     }

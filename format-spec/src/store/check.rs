@@ -6,7 +6,7 @@ use crate::cut::Sizes;
 use crate::derive::{Scope, hex, id_text};
 use crate::files::segment_name;
 use crate::frame::{self, Kind};
-use crate::keyspace::{AccountKey, Blob, Chunk, ConversationState, DueKey, OfAccountKey, OwnerKey, Upload};
+use crate::keyspace::{AccountKey, Artifact, Blob, Chunk, ConversationState, DueKey, OfAccountKey, OwnerKey, Upload};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::recipe::{Builder, Page, page_ends};
 use crate::{Id16, Id32};
@@ -135,6 +135,7 @@ impl StoreImage<'_> {
             }
             due.extend(artifact.expires_at.map(|time| DueKey { time, artifact: *key }));
         }
+        self.check_links(problems);
         for (owner, artifact) in
             by_owner.iter().filter(|(owner, artifact)| catalog.by_owner.get(*owner) != Some(*artifact))
         {
@@ -151,6 +152,23 @@ impl StoreImage<'_> {
             let what = if due.contains(key) { "no entry for artifact" } else { "no such time of artifact" };
             problems
                 .catalog(ProblemKind::Index, format!("due {}: {what} {}", key.time, id_text(&key.artifact.artifact)));
+        }
+    }
+
+    /// A link comes from where its source came from.
+    fn check_links(&self, problems: &mut Problems) {
+        let artifacts = &self.catalog.artifacts;
+        let by_id: BTreeMap<&Id16, &Artifact> = artifacts.values().map(|artifact| (&artifact.id, artifact)).collect();
+        let born =
+            |a: &Artifact| (a.tenant, a.origin, a.born_account, a.born_run, a.born_order, a.born_lsn, a.born_time);
+        let content = |a: &Artifact| (a.token_lsn, a.size, a.sha256, a.blob_root);
+        for link in artifacts.values() {
+            let Some(source) = link.link_of.and_then(|source| by_id.get(&source)) else { continue };
+            if born(link) != born(source) || content(link) != content(source) {
+                let what =
+                    format!("artifact {}: of other origin or content than what it is a link of", id_text(&link.id));
+                problems.catalog(ProblemKind::Record, what);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use holdfast_format_spec::derive::TenantKeys;
 use holdfast_format_spec::frame::{Codec, Kind};
 use holdfast_format_spec::generate::encode::{self, FrameHead};
 use holdfast_format_spec::generate::{self, Generated, Rng};
-use holdfast_format_spec::keyspace::{Blob, Chunk, Entry, ZeroKey};
+use holdfast_format_spec::keyspace::{Artifact, ArtifactKey, Blob, Chunk, DueKey, Entry, OwnerKey, ZeroKey};
 use holdfast_format_spec::recipe::{Page, PageEntry};
 use holdfast_format_spec::seal::Seal;
 use holdfast_format_spec::segment::Lane;
@@ -71,6 +71,32 @@ fn the_indexes_by_owner_and_by_time_hold_exactly_the_artifacts() {
         artifact.expect("one expires").expires_at = Some(1);
     });
     assert_eq!(changed, [ProblemKind::Index]);
+}
+
+#[test]
+fn a_link_that_comes_from_elsewhere_than_its_source_is_named() {
+    let with_link = |change: fn(&mut Artifact)| {
+        kinds(|image| {
+            let catalog = &mut image.catalog;
+            let (key, source) = catalog.artifacts.first_key_value().expect("a rich store has artifacts");
+            let key = ArtifactKey { artifact: [7; 16], ..*key };
+            let mut link = Artifact { id: [7; 16], link_of: Some(source.id), position: u32::MAX, ..source.clone() };
+            let blob = catalog.blobs.values_mut().find(|blob| (blob.root, blob.size) == (link.blob_root, link.size));
+            blob.expect("it has its blob").references += 1;
+            let Artifact { owner_kind, owner, attach_lsn, position, .. } = link;
+            let ArtifactKey { tenant, account, .. } = key;
+            catalog
+                .by_owner
+                .insert(OwnerKey { tenant, account, owner_kind, owner, attach_lsn, position }, key.artifact);
+            catalog.due.extend(link.expires_at.map(|time| DueKey { time, artifact: key }));
+            change(&mut link);
+            catalog.artifacts.insert(key, link);
+        })
+    };
+    assert_eq!(with_link(|_| ()), []);
+    assert_eq!(with_link(|link| link.token_lsn += 1), [ProblemKind::Record]);
+    assert_eq!(with_link(|link| link.born_run = Some([1; 16])), [ProblemKind::Record]);
+    assert_eq!(with_link(|link| link.born_time += 1), [ProblemKind::Record]);
 }
 
 #[test]

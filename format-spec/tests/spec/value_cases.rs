@@ -40,7 +40,7 @@ pub(super) fn values(cases: &mut Cases) {
     wrong(11, "chunk-offset", "An offset within the header.", true, 8, &[0; 8]);
     wrong(12, "owner-kind", "Owner kind 0.", false, 20, &[0]);
     wrong(16, "due-kind", "Kind 2.", false, 8, &[2]);
-    wrong(17, "op-code-2", "Code 2.", true, 16, &[2]);
+    wrong(17, "op-code-3", "Code 3.", true, 16, &[3]);
     wrong(3, "conversation-state", "State 4.", true, 16, &[4]);
     wrong(3, "conversation-deleted", "Deleted, and with a text.", true, 16, &[3]);
     wrong(3, "conversation-flags", "A reserved flag.", true, 17, &[2]);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use holdfast::{
     AccountScope, BeginRun, ClaimedInfo, ConversationScope, Kind, RunScope, Scope, Store,
-    ids::{ArtifactId, RunId},
+    ids::{ArtifactId, RunId, Time},
     ownership::conversation::Verb,
 };
 
@@ -34,7 +34,7 @@ pub enum Home {
 }
 
 /// One change of the store, in the order of commits.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Deed {
     /// An artifact came.
     Put(Home),
@@ -42,6 +42,14 @@ pub enum Deed {
     Delete(usize),
     /// A run gave these to a conversation.
     Claim(RunId, usize, Vec<ArtifactId>),
+    /// An artifact was deleted.
+    Drop(ArtifactId),
+    /// It got another end.
+    End(ArtifactId, Option<Time>),
+    /// A link came, of an artifact that went if the link took its place.
+    Link(Home, ArtifactId, bool),
+    /// Links of all that a conversation had came into another one.
+    Fork(usize, Vec<Arc<Stored>>),
 }
 
 impl Default for Deed {
@@ -50,15 +58,19 @@ impl Default for Deed {
     }
 }
 
-/// Where an artifact is after some deeds.
+/// Where an artifact is after some deeds, and what its record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
     /// Its owner.
     pub home: Home,
-    /// Its conversation was deleted.
+    /// It was deleted, or its conversation was.
     pub deleted: bool,
-    /// It was claimed, and has no end any more.
-    pub claimed: bool,
+    /// It was deleted itself.
+    pub dropped: bool,
+    /// When it ends.
+    pub expires_at: Option<Time>,
+    /// Version of its record.
+    pub version: u64,
 }
 
 /// What the first deeds of an order come to.
@@ -74,32 +86,59 @@ impl Owned {
     /// Follows the deeds.
     pub fn of(order: &[Arc<Stored>]) -> Self {
         let mut owned = Self::default();
-        for stored in order {
-            match &stored.deed {
-                Deed::Put(home) => {
-                    owned.places.insert(stored.id, At { home: *home, deleted: false, claimed: false });
-                    match home {
-                        Home::Account => {}
-                        Home::Conversation(n) => owned.lists.entry(*n).or_default().push(stored.id),
-                        Home::Run(run) => owned.pending_of(*run).push(stored.id),
-                    }
-                }
-                Deed::Delete(n) => {
-                    owned.deleted.push(*n);
-                    owned.lists.remove(n);
-                    let gone = owned.places.values_mut().filter(|at| at.home == Home::Conversation(*n));
-                    gone.for_each(|at| at.deleted = true);
-                }
-                Deed::Claim(run, to, ids) => {
-                    owned.pending_of(*run).retain(|id| !ids.contains(id));
-                    owned.lists.entry(*to).or_default().extend(ids);
-                    for id in ids {
-                        owned.places.insert(*id, At { home: Home::Conversation(*to), deleted: false, claimed: true });
-                    }
+        order.iter().for_each(|stored| owned.follow(stored));
+        owned
+    }
+
+    /// Follows one deed more.
+    pub fn follow(&mut self, stored: &Stored) {
+        match &stored.deed {
+            Deed::Put(home) => self.came(stored, *home),
+            Deed::Delete(n) => {
+                self.deleted.push(*n);
+                self.lists.remove(n);
+                let gone = self.places.values_mut().filter(|at| at.home == Home::Conversation(*n));
+                gone.for_each(|at| at.deleted = true);
+            }
+            Deed::Claim(run, to, ids) => {
+                self.pending_of(*run).retain(|id| !ids.contains(id));
+                self.lists.entry(*to).or_default().extend(ids);
+                for (_, at) in self.places.iter_mut().filter(|(id, _)| ids.contains(id)) {
+                    *at = At { home: Home::Conversation(*to), expires_at: None, version: at.version + 1, ..*at };
                 }
             }
+            Deed::Drop(id) => self.drop_one(*id),
+            Deed::End(id, end) => {
+                if let Some(at) = self.places.get_mut(id) {
+                    *at = At { expires_at: *end, version: at.version + 1, ..*at };
+                }
+            }
+            Deed::Link(home, source, moves) => {
+                self.came(stored, *home);
+                if *moves {
+                    self.drop_one(*source);
+                }
+            }
+            Deed::Fork(_, copies) => copies.iter().for_each(|copy| self.follow(copy)),
         }
-        owned
+    }
+
+    fn came(&mut self, stored: &Stored, home: Home) {
+        let at = At { home, deleted: false, dropped: false, expires_at: stored.expires_at, version: 1 };
+        self.places.insert(stored.id, at);
+        match home {
+            Home::Account => {}
+            Home::Conversation(n) => self.lists.entry(n).or_default().push(stored.id),
+            Home::Run(run) => self.pending_of(run).push(stored.id),
+        }
+    }
+
+    fn drop_one(&mut self, id: ArtifactId) {
+        if let Some(at) = self.places.get_mut(&id) {
+            *at = At { deleted: true, dropped: true, version: at.version + 1, ..*at };
+        }
+        let lists = self.lists.values_mut().chain(self.pending.iter_mut().map(|(_, ids)| ids));
+        lists.for_each(|ids| ids.retain(|other| *other != id));
     }
 
     fn pending_of(&mut self, run: RunId) -> &mut Vec<ArtifactId> {
@@ -112,7 +151,12 @@ impl Owned {
 
     /// Where an artifact is.
     pub fn at(&self, id: ArtifactId) -> At {
-        self.places.get(&id).copied().unwrap_or(At { home: Home::Account, deleted: false, claimed: false })
+        self.places.get(&id).copied().expect("only what came is asked for")
+    }
+
+    /// What a conversation has.
+    pub fn list(&self, conversation: usize) -> &[ArtifactId] {
+        self.lists.get(&conversation).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a conversation is deleted.
@@ -147,6 +191,20 @@ pub const fn of_run(run: RunId) -> Scope<'static> {
     Scope::Run(RunScope { tenant: "default", account: None, run })
 }
 
+/// Where an artifact is to be found.
+pub const fn home_of(stored: &Stored, home: Home) -> Scope<'static> {
+    match home {
+        Home::Account => Scope::Account(account(stored.account)),
+        Home::Conversation(n) => conversation(n),
+        Home::Run(run) => of_run(run),
+    }
+}
+
+/// An account, by its index.
+pub const fn account(n: usize) -> AccountScope<'static> {
+    AccountScope { tenant: "default", account: ACCOUNTS[n] }
+}
+
 /// The account that all of it is of.
 const OWNER: AccountScope<'static> = AccountScope { tenant: "default", account: ACCOUNTS[0] };
 
@@ -178,6 +236,11 @@ impl Recorder<'_> {
                     None => "a claim gave another list than was put, or was not refused".to_owned(),
                 })
             }
+            OwnStep::Drop(one) => self.drop_one(store, one),
+            OwnStep::End(one, after) => self.set_end(store, one, after),
+            OwnStep::Link(one, to) => self.link(store, one, Some(to)),
+            OwnStep::Rename(one) => self.link(store, one, None),
+            OwnStep::Fork(from, to) => self.fork(store, from, to),
         }
     }
 
@@ -235,7 +298,7 @@ impl Recorder<'_> {
         }
     }
 
-    fn unless_full(&self, error: &holdfast::Error, what: &str) -> Result<(), String> {
+    pub(super) fn unless_full(&self, error: &holdfast::Error, what: &str) -> Result<(), String> {
         if error.kind() == Kind::NoSpace && self.is_full() {
             return Ok(());
         }
@@ -255,8 +318,12 @@ impl Recorder<'_> {
         Owned::of(&self.stored.borrow())
     }
 
-    fn did(&self, ticket: u64, deed: Deed, name: String) {
-        let stored = Arc::new(Stored { name, deed, ..Stored::default() });
+    pub(super) fn did(&self, ticket: u64, deed: Deed, name: String) {
+        self.came(ticket, Stored { name, deed, ..Stored::default() });
+    }
+
+    pub(super) fn came(&self, ticket: u64, stored: Stored) {
+        let stored = Arc::new(stored);
         self.stored.borrow_mut().push(Arc::clone(&stored));
         self.mark(Event::Done(ticket, stored));
     }

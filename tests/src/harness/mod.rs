@@ -1,5 +1,6 @@
 //! A store on a simulated machine: what it is asked to do, and what it has promised at each moment of that.
 
+mod changes;
 pub mod content;
 pub mod deeds;
 pub mod machine;

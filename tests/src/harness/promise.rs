@@ -10,7 +10,7 @@ use std::{
 
 use holdfast::ids::{ArtifactId, Time};
 
-use super::deeds::Deed;
+use super::deeds::{At, Deed};
 
 /// An artifact as it was put, or another change of the store: then only name and deed say something.
 #[derive(Clone, Default, Debug)]
@@ -35,8 +35,14 @@ pub struct Stored {
 
 impl Stored {
     /// True for an artifact.
-    pub const fn is_put(&self) -> bool {
-        matches!(self.deed, Deed::Put(_))
+    pub const fn is_artifact(&self) -> bool {
+        matches!(self.deed, Deed::Put(_) | Deed::Link(..))
+    }
+
+    /// The artifacts that it brought: itself, the copies of a fork, or none.
+    pub fn brought<'s>(self: &'s Arc<Self>) -> impl Iterator<Item = &'s Arc<Self>> {
+        let copies = if let Deed::Fork(_, copies) = &self.deed { &copies[..] } else { &[] };
+        self.is_artifact().then_some(self).into_iter().chain(copies)
     }
 }
 
@@ -74,11 +80,11 @@ impl Promise {
         Self { made: false, order: Arc::default(), least: 0, wall: now, latest: now, told: Arc::default() }
     }
 
-    /// What must be said of an artifact.
-    pub fn life(&self, stored: &Stored) -> Life {
-        match stored.expires_at {
+    /// What must be said of an artifact, as far as time decides it.
+    pub fn life(&self, id: ArtifactId, at: &At) -> Life {
+        match at.expires_at {
             None => Life::Readable,
-            Some(end) if self.wall >= end || self.told.contains(&stored.id) => Life::Gone,
+            Some(end) if self.wall >= end || self.told.contains(&id) => Life::Gone,
             Some(end) if self.latest < end => Life::Readable,
             Some(_) => Life::Open,
         }

@@ -17,7 +17,7 @@ use super::{
     Machine, Promise, PutStep, Step, Stored, Workload,
     deeds::{Deed, Home, conversation, named, of_run},
     machine::START,
-    promise::{Event, Timeline},
+    promise::{Event, Life, Timeline},
     source::Source,
     workload::{ACCOUNTS, Into},
 };
@@ -76,7 +76,8 @@ pub struct Recorder<'m> {
     pub(super) opened: RefCell<BTreeSet<usize>>,
     /// Runs that were begun.
     pub(super) runs: RefCell<Vec<RunToken>>,
-    told: RefCell<Vec<ArtifactId>>,
+    /// Those of which somebody was told that they have expired.
+    pub(super) told: RefCell<Vec<ArtifactId>>,
     tickets: Cell<u64>,
     /// The disk has a limit.
     full: Cell<bool>,
@@ -209,7 +210,16 @@ impl<'m> Recorder<'m> {
         let done = self.stored.borrow().iter().find(|s| s.op_id.is_some() && s.op_id == step.op_id).cloned();
         let deleted = matches!(home, Home::Conversation(n) if self.owned().is_deleted(n));
         let fails = step.fails_at.is_some_and(|at| at <= step.bytes.len());
+        // What became of that which a retry asks for.
+        let before = done.as_ref().map(|done| {
+            let at = self.owned().at(done.id);
+            (at.deleted, self.promise().life(done.id, &at))
+        });
         match (answer, done) {
+            (Err(error), Some(_)) if error.kind() == Kind::Gone && before != Some((false, Life::Readable)) => Ok(()),
+            (Ok(_), Some(done)) if matches!(before, Some((true, _) | (_, Life::Gone))) => {
+                Err(format!("a retry of {} was answered, which is gone", done.name))
+            }
             (Err(error), _) if deleted && error.kind() == Kind::ConvGone => Ok(()),
             (Ok(_), _) if deleted => Err(format!("put {} came into a deleted conversation", step.name)),
             (Ok(reply), Some(done)) if reply.replayed && reply.id == done.id => Ok(()),
@@ -272,6 +282,11 @@ impl Recorder<'_> {
         let ticket = self.tickets.replace(self.tickets.get() + 1);
         self.events.borrow_mut().push((self.machine.sim.op_count(), Event::Begun(ticket)));
         ticket
+    }
+
+    /// What the clock shows.
+    pub(super) fn now(&self) -> Time {
+        self.machine.world.clock.wall()
     }
 
     /// True while the disk has a limit.

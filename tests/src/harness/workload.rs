@@ -50,6 +50,16 @@ pub enum OwnStep {
     Begin,
     /// A run, by its index among all, gives what it has to a conversation.
     Claim(usize, usize),
+    /// An artifact, by its index among all, is deleted.
+    Drop(usize),
+    /// It is to end so many milliseconds from now.
+    End(usize, u64),
+    /// It is linked into a conversation, or behind all of them into an account.
+    Link(usize, usize),
+    /// It gets another name.
+    Rename(usize),
+    /// A conversation is forked into another one.
+    Fork(usize, usize),
 }
 
 /// Where a put goes.
@@ -305,12 +315,28 @@ impl Steps {
                 steps.push(step);
             }
         }
+        // Whatever a deletion may take is there by then.
+        let at = steps.len() / 2 + random.index(steps.len() / 2);
+        steps.insert(at, Step::Own(OwnStep::Delete(random.index(2))));
         self.built = steps;
+    }
+
+    /// Something is done to an artifact that is there.
+    fn change(random: &mut Random) -> OwnStep {
+        let (one, n) = (random.index(40), random.index(CONVERSATIONS.len()));
+        match random.below(8) {
+            0 | 1 => OwnStep::Drop(one),
+            2 | 3 => OwnStep::End(one, [1000, 3_000_000, 400_000_000_000][random.index(3)]),
+            4 | 5 => OwnStep::Link(one, random.index(CONVERSATIONS.len() + ACCOUNTS.len())),
+            6 => OwnStep::Rename(one),
+            _ => OwnStep::Fork(n, random.index(CONVERSATIONS.len())),
+        }
     }
 
     fn owner_step(&mut self, random: &mut Random) -> Step {
         let n = random.index(CONVERSATIONS.len());
-        match random.below(24) {
+        match random.below(32) {
+            24.. => Step::Own(Self::change(random)),
             0..=3 => Step::Own(OwnStep::Open(n)),
             4 | 5 => Step::Own(OwnStep::Begin),
             6 => Step::Own(OwnStep::Delete(n)),

@@ -1,6 +1,6 @@
 //! What an open store shows, held against what was promised.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use holdfast::{
     AccountScope, Error, Kind, Scope,
@@ -11,7 +11,7 @@ use holdfast::{
 
 use crate::harness::{
     Promise, Stored,
-    deeds::{At, Deed, Home, Owned, conversation, named, of_run},
+    deeds::{At, Deed, Home, Owned, conversation, home_of, named},
     promise::Life,
     workload::ACCOUNTS,
 };
@@ -40,28 +40,30 @@ const NEWEST: usize = 4;
 const OTHERS: usize = 5;
 
 /// Looks at every artifact, by its id and in the lists.
-pub fn check(store: &Store, promise: &Promise, depth: Depth) -> Result<Seen, String> {
+pub fn check<'a>(store: &Store, promise: &'a Promise, depth: Depth) -> Result<Seen, String> {
     let count = present(store, promise)?;
     let order = &promise.order[..count];
     let owned = Owned::of(order);
     let mut expired = Vec::new();
     let mut listed: [Vec<ArtifactInfo>; ACCOUNTS.len()] = Default::default();
-    for (place, stored) in order.iter().enumerate().filter(|(_, stored)| stored.is_put()) {
+    let brought = |(place, stored): (usize, &'a Arc<Stored>)| stored.brought().map(move |one| (place, one));
+    let artifacts: Vec<(usize, &Arc<Stored>)> = order.iter().enumerate().flat_map(brought).collect();
+    for &(place, stored) in &artifacts {
         let at = owned.at(stored.id);
-        let scope = scope_at(stored, at.home);
+        let scope = home_of(stored, at.home);
         let info = store.stat(scope, stored.id).map_err(|e| format!("stat {} where it belongs: {e}", stored.name))?;
         same_record(stored, at, &info)?;
-        let state = match (promise.life(stored), info.state) {
+        let state = match (promise.life(stored.id, &at), info.state) {
             (_, state) if at.deleted => {
                 if state != ArtifactState::Deleted {
-                    return Err(format!("{} is {} in a deleted conversation", stored.name, state.as_str()));
+                    return Err(format!("{} is {} and was deleted", stored.name, state.as_str()));
                 }
                 state
             }
-            (Life::Readable, ArtifactState::Expired) if !at.claimed => {
+            (Life::Readable, ArtifactState::Expired) => {
                 return Err(format!("{} has expired before its end", stored.name));
             }
-            (Life::Gone, ArtifactState::Owned) if !at.claimed => {
+            (Life::Gone, ArtifactState::Owned) => {
                 return Err(format!("{} is readable behind its end", stored.name));
             }
             (_, state) => state,
@@ -77,7 +79,7 @@ pub fn check(store: &Store, promise: &Promise, depth: Depth) -> Result<Seen, Str
                 gone(store, scope, stored)?;
                 expired.push(stored.id);
             }
-            (ArtifactState::Deleted, Home::Conversation(_)) if at.deleted => gone(store, scope, stored)?,
+            (ArtifactState::Deleted, _) if at.deleted => gone(store, scope, stored)?,
             (state, home) => return Err(format!("{} is {} in {home:?}", stored.name, state.as_str())),
         }
         if (state, at.home) == (ArtifactState::Owned, Home::Account) {
@@ -95,8 +97,8 @@ pub fn check(store: &Store, promise: &Promise, depth: Depth) -> Result<Seen, Str
         }
     }
     let stats = store.stats().map_err(|e| format!("stats: {e}"))?;
-    let puts = order.iter().filter(|stored| stored.is_put());
-    let (artifacts, bytes) = puts.fold((0, 0), |(n, sum), stored| (n + 1, sum + stored.bytes.len() as u64));
+    let bytes = artifacts.iter().map(|(_, stored)| stored.bytes.len() as u64).sum();
+    let artifacts = artifacts.len() as u64;
     if (stats.artifacts, stats.logical_bytes) != (artifacts, bytes) {
         return Err(format!("{artifacts} artifacts of {bytes} bytes are there, and stats says {stats:?}"));
     }
@@ -106,8 +108,10 @@ pub fn check(store: &Store, promise: &Promise, depth: Depth) -> Result<Seen, Str
 /// How many of the order are there: they must be the first of it.
 fn present(store: &Store, promise: &Promise) -> Result<usize, String> {
     let mut count = 0;
+    let mut owned = Owned::default();
     for (place, stored) in promise.order.iter().enumerate() {
-        match is_there(store, promise, stored)? {
+        owned.follow(stored);
+        match is_there(store, promise, stored, &owned)? {
             true if count == place => count += 1,
             true => return Err(format!("{} is there, and what was committed before it is not", stored.name)),
             false if place >= promise.least => {}
@@ -117,23 +121,19 @@ fn present(store: &Store, promise: &Promise) -> Result<usize, String> {
     Ok(count)
 }
 
-fn is_there(store: &Store, promise: &Promise, stored: &Stored) -> Result<bool, String> {
-    let found = |scope: Scope<'static>, id| match store.stat(scope, id) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == Kind::NotFound => Ok(false),
-        Err(error) => Err(format!("stat {}: {error}", stored.name)),
-    };
+/// Whether a deed was done; `owned` is what it and all before it come to.
+fn is_there(store: &Store, promise: &Promise, stored: &Stored, owned: &Owned) -> Result<bool, String> {
     match &stored.deed {
-        Deed::Put(home) => {
-            // It may have been claimed since, or not: both are looked at.
-            let claimed = promise.order.iter().find_map(|later| match &later.deed {
-                Deed::Claim(_, to, ids) if ids.contains(&stored.id) => Some(conversation(*to)),
-                _ => None,
-            });
-            let claimed = claimed.map_or(Ok(false), |scope| found(scope, stored.id))?;
-            Ok(claimed || found(scope_at(stored, *home), stored.id)?)
+        Deed::Put(home) | Deed::Link(home, ..) => Ok(version(store, promise, stored, *home)?.is_some()),
+        Deed::Claim(_, to, ids) => Ok(version_in(store, conversation(*to), ids[0])?.is_some()),
+        Deed::Fork(to, copies) => Ok(version_in(store, conversation(*to), copies[0].id)?.is_some()),
+        // A record keeps count of its changes.
+        Deed::Drop(id) | Deed::End(id, _) => {
+            let changed = promise.order.iter().flat_map(Stored::brought).find(|one| one.id == *id);
+            let changed = changed.expect("what is changed came before");
+            let (Deed::Put(home) | Deed::Link(home, ..)) = &changed.deed else { return Ok(false) };
+            Ok(version(store, promise, changed, *home)?.is_some_and(|version| version >= owned.at(*id).version))
         }
-        Deed::Claim(_, to, ids) => found(conversation(*to), ids[0]),
         Deed::Delete(n) => match store.conversation(&named(*n)) {
             Ok(info) => Ok(info.state == ConversationState::Deleted),
             Err(error) if error.kind() == Kind::NotFound => Ok(false),
@@ -142,21 +142,31 @@ fn is_there(store: &Store, promise: &Promise, stored: &Stored) -> Result<bool, S
     }
 }
 
-fn scope_at(stored: &Stored, home: Home) -> Scope<'static> {
-    match home {
-        Home::Account => Scope::Account(scope(stored)),
-        Home::Conversation(n) => conversation(n),
-        Home::Run(run) => of_run(run),
+/// Version of an artifact's record, if there is one. It may have been claimed since it came, or not: both are looked at.
+fn version(store: &Store, promise: &Promise, stored: &Stored, home: Home) -> Result<Option<u64>, String> {
+    let claimed = promise.order.iter().find_map(|later| match &later.deed {
+        Deed::Claim(_, to, ids) if ids.contains(&stored.id) => Some(conversation(*to)),
+        _ => None,
+    });
+    let claimed = claimed.map_or(Ok(None), |scope| version_in(store, scope, stored.id))?;
+    if claimed.is_some() { Ok(claimed) } else { version_in(store, home_of(stored, home), stored.id) }
+}
+
+fn version_in(store: &Store, scope: Scope<'static>, id: ArtifactId) -> Result<Option<u64>, String> {
+    match store.stat(scope, id) {
+        Ok(info) => Ok(Some(info.version)),
+        Err(error) if error.kind() == Kind::NotFound => Ok(None),
+        Err(error) => Err(format!("stat {id}: {error}")),
     }
 }
 
 fn same_record(stored: &Stored, at: At, info: &ArtifactInfo) -> Result<(), String> {
-    let end = if at.claimed { None } else { stored.expires_at };
     let same = info.id == stored.id
         && info.name == stored.name
         && info.size == stored.bytes.len() as u64
         && info.sha256 == stored.sha256
-        && info.expires_at == end
+        && info.expires_at == at.expires_at
+        && info.version == at.version
         && info.account == ACCOUNTS[stored.account];
     if same { Ok(()) } else { Err(format!("another record than that of {}: {info:?}", stored.name)) }
 }

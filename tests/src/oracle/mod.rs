@@ -164,7 +164,11 @@ fn first_look(
     let is = |is: fn(&Deed) -> bool| promise.order[..seen.count].iter().any(|stored: &Arc<Stored>| is(&stored.deed));
     coverage.met(Situation::ConversationDeleted, is(|deed| matches!(deed, Deed::Delete(_))));
     coverage.met(Situation::RunClaimed, is(|deed| matches!(deed, Deed::Claim(..))));
-    let unknown = promise.order[promise.least..].iter().any(|stored| !stored.is_put());
+    coverage.met(Situation::ArtifactDeleted, is(|deed| matches!(deed, Deed::Drop(_) | Deed::Link(_, _, true))));
+    coverage.met(Situation::OtherEnd, is(|deed| matches!(deed, Deed::End(..))));
+    coverage.met(Situation::Linked, is(|deed| matches!(deed, Deed::Link(..))));
+    coverage.met(Situation::Forked, is(|deed| matches!(deed, Deed::Fork(..))));
+    let unknown = promise.order[promise.least..].iter().any(|stored| !matches!(stored.deed, Deed::Put(_)));
     coverage.met(Situation::DeedUnknown, unknown);
     coverage.met(Situation::Expired, !seen.expired.is_empty());
     coverage.met(Situation::PutUnknownKept, seen.count > promise.least);
@@ -177,7 +181,7 @@ fn first_look(
 }
 
 fn same_artifacts(parsed: Option<BTreeSet<[u8; 16]>>, there: &[Arc<Stored>]) -> Result<(), String> {
-    let there: BTreeSet<_> = there.iter().filter(|stored| stored.is_put()).map(|stored| stored.id.0).collect();
+    let there: BTreeSet<_> = there.iter().flat_map(Stored::brought).map(|stored| stored.id.0).collect();
     match parsed {
         None if there.is_empty() => Ok(()),
         Some(parsed) if parsed == there => Ok(()),

@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use holdfast::{
-    AccountScope, ArtifactInfo, BeginRun, ClaimReply, ClaimedInfo, ConversationScope, Destination, Error, Get, Kind,
-    Leased, Put, PutReply, Result, RunScope, RunToken, Scope, Store, VerifyOptions,
+    AccountScope, ArtifactInfo, BeginRun, ClaimReply, ClaimedInfo, ConversationScope, Destination, Error, Fork, Get,
+    Kind, Leased, Link, Put, PutReply, Result, RunScope, RunToken, Scope, Store, VerifyOptions,
     disk::sim::SimDisk,
     format::{artifact::Origin, run::RunState},
     ids::{ArtifactId, RunId, Time},
@@ -91,6 +91,26 @@ impl Bench {
         self.store().get(scope, id, &Get::WHOLE, &mut bytes).map(|_| bytes)
     }
 
+    pub(crate) fn delete<'s>(&self, scope: impl Into<Scope<'s>>, id: ArtifactId) -> Result<ArtifactInfo> {
+        self.store().delete(scope, id)
+    }
+
+    /// A link into a conversation or account, of the same name.
+    pub(crate) fn link<'s>(
+        &self,
+        from: impl Into<Scope<'s>>,
+        id: ArtifactId,
+        to: impl Into<Scope<'s>>,
+    ) -> Result<ArtifactId> {
+        let link = Link { from: from.into(), id, to: to.into(), name: None, detach: false, op_id: None };
+        self.store().link(&link).map(|reply| reply.artifact.id)
+    }
+
+    pub(crate) fn fork(&self, from: &str, to: &str) -> Result<Vec<ArtifactId>> {
+        let reply = self.store().fork(&Fork { from: named(from), to: named(to), upto: None, op_id: None })?;
+        Ok(reply.artifacts.iter().map(id_of).collect())
+    }
+
     pub(crate) fn stat<'s>(&self, scope: impl Into<Scope<'s>>, id: ArtifactId) -> ArtifactInfo {
         self.store().stat(scope, id).expect("it has a record here")
     }
@@ -151,11 +171,14 @@ pub(crate) fn into_account(name: &str) -> Put<'_> {
 }
 
 pub(crate) fn ids(reply: &ClaimReply) -> Vec<ArtifactId> {
-    let id = |claimed: &ClaimedInfo| match claimed {
+    reply.artifacts.iter().map(id_of).collect()
+}
+
+pub(crate) fn id_of(claimed: &ClaimedInfo) -> ArtifactId {
+    match claimed {
         ClaimedInfo::Here(info) => info.id,
         ClaimedInfo::Gone(id, _) => *id,
-    };
-    reply.artifacts.iter().map(id).collect()
+    }
 }
 
 #[track_caller]

@@ -98,6 +98,8 @@ fn b19_what_a_conversation_owns_takes_no_end_of_its_own() {
     let ending = Put { expires_at: Some(Time(bench.now().0 + DAY)), ..into_conversation("c", "a") };
     assert_eq!(kind(bench.put(&ending, b"a")), Kind::NotExpirable);
     let id = bench.put(&into_conversation("c", "a"), b"a").expect("puts").id;
+    let end = Some(Time(bench.now().0 + DAY));
+    assert_eq!(kind(bench.store().set_expiry(conversation("c"), id, end, None)), Kind::NotExpirable);
     bench.later(40_000 * DAY);
     assert_eq!(bench.stat(conversation("c"), id).expires_at, None);
     assert_eq!(bench.read(conversation("c"), id).expect("reads"), b"a");

@@ -1,6 +1,7 @@
 //! The contract, row by row: `tests/CONTRACT.md` says each in words, and the tests here are named after it.
 
 mod bench;
+mod changes;
 mod conversations;
 mod records;
 mod runs;

@@ -83,7 +83,7 @@ fn a10_of_one_name_and_content_the_first_goes_and_the_others_stay_with_their_end
 }
 
 #[test]
-fn a11_the_same_reply_gets_the_same_ids_and_another_one_is_too_late() {
+fn a11_and_s11_the_same_reply_gets_the_same_ids_and_another_one_is_too_late() {
     let bench = Bench::new();
     bench.open("c");
     let leased = bench.begin();
@@ -114,7 +114,7 @@ fn a13_claim_clears_expiry() {
 }
 
 #[test]
-fn a14_a_claim_into_another_accounts_conversation_tells_nothing_of_it() {
+fn a14_and_s15_a_claim_into_another_accounts_conversation_tells_nothing_of_it() {
     let bench = Bench::new();
     bench.store().open_conversation(&account("bob"), "bobs").expect("opens");
     bench.store().open_conversation(&account("bob"), "gone").expect("opens");
@@ -143,7 +143,7 @@ fn a15_a_claim_behind_a_fence_moves_nothing() {
 }
 
 #[test]
-fn a19_a_failed_run_keeps_its_files_for_30_days_and_claims_no_more() {
+fn a19_and_s16_a_failed_run_keeps_its_files_for_30_days_and_claims_no_more() {
     for outcome in [RunState::Failed, RunState::Cancelled] {
         let bench = Bench::new();
         bench.open("c");
@@ -224,7 +224,7 @@ fn a34_after_the_finish_nothing_is_claimed() {
 }
 
 #[test]
-fn a37_a_paused_run_goes_on_with_the_next_lease_and_its_files_stay() {
+fn a37_and_s56_a_paused_run_goes_on_with_the_next_lease_and_its_files_stay() {
     let bench = Bench::new();
     bench.open("c");
     let leased = bench.begin();
@@ -357,6 +357,27 @@ fn s14_a_lease_that_ends_a_millisecond_before_the_claim_is_lost() {
         bench.export(&leased.token, "a");
         bench.later(10 * 60 * 1000 - early);
         assert_eq!(bench.claim(&leased.token, "c", "r").err().map(|error| error.kind()), expected);
+    }
+}
+
+#[test]
+fn s17_what_ended_a_millisecond_before_the_claim_is_left() {
+    for (early, taken) in [(1, 2), (0, 1)] {
+        let bench = Bench::new();
+        bench.open("c");
+        let leased = bench.begin();
+        let ending = bench.export(&leased.token, "a");
+        let other = bench.export(&leased.token, "b");
+        let end = Some(Time(bench.now().0 + 1000));
+        bench.store().set_expiry(run(leased.run.run), ending, end, Some(1)).expect("sets");
+        bench.later(1000 - early);
+        let reply = bench.claim(&leased.token, "c", "r").expect("claims");
+        assert_eq!(ids(&reply), [ending, other][2 - taken..]);
+        let left = if taken == 2 { vec![] } else { vec![(ending, SkipReason::Expired)] };
+        assert_eq!(reply.skipped, left);
+        bench.later(1000);
+        assert_eq!(bench.list(conversation("c")).len(), taken, "what was claimed has no end any more");
+        bench.verify();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Barrier, thread};
 
-use holdfast::{Kind, ownership::conversation::Verb};
+use holdfast::{Kind, ids::Time, ownership::conversation::Verb};
 
 use crate::bench::*;
 
@@ -112,6 +112,60 @@ fn s13_a_claim_beside_a_deletion_leaves_nothing_readable() {
                 assert_eq!(error.kind(), Kind::ConvGone);
                 assert_eq!(bench.list(run(leased.run.run)), [id], "nothing moved");
             }
+        }
+        bench.verify();
+    }
+}
+
+#[test]
+fn s18_of_two_other_ends_for_one_version_one_wins() {
+    for _ in 0..ROUNDS {
+        let bench = Bench::new();
+        let id = bench.put(&into_account("a"), b"a").expect("puts").id;
+        let start = Barrier::new(2);
+        let ends = [1, 2].map(|days| Time(bench.now().0 + days * DAY));
+        let replies: Vec<_> = thread::scope(|scope| {
+            let set = |end| {
+                start.wait();
+                bench.store().set_expiry(account("ann"), id, Some(end), Some(1))
+            };
+            let threads: Vec<_> = ends.map(|end| scope.spawn(move || set(end))).into_iter().collect();
+            threads.into_iter().map(|thread| thread.join().expect("ends")).collect()
+        });
+        let info = bench.stat(account("ann"), id);
+        let won = ends.iter().zip(&replies).filter(|(_, reply)| reply.is_ok()).map(|(end, _)| Some(*end));
+        assert_eq!((won.collect::<Vec<_>>(), info.version), (vec![info.expires_at], 2));
+        let lost: Vec<_> = replies.iter().filter_map(|reply| reply.as_ref().err().map(|error| error.kind())).collect();
+        assert_eq!(lost, [Kind::VersionConflict]);
+        bench.verify();
+    }
+}
+
+#[test]
+fn s24_a_fork_beside_the_deletion_of_its_source_is_all_of_it_or_nothing() {
+    const FILES: usize = 100;
+    for _ in 0..ROUNDS / 3 {
+        let bench = Bench::new();
+        bench.open("c");
+        bench.open("d");
+        for n in 0..FILES {
+            bench.put(&into_conversation("c", &format!("f{n}")), b"the same").expect("puts");
+        }
+        let start = Barrier::new(2);
+        let forked = thread::scope(|scope| {
+            let delete = scope.spawn(|| {
+                start.wait();
+                bench.verb("c", Verb::Delete).expect("deletes");
+            });
+            start.wait();
+            let forked = bench.fork("c", "d");
+            delete.join().expect("ends");
+            forked
+        });
+        let listed = bench.list(conversation("d"));
+        match forked {
+            Ok(ids) => assert_eq!((ids.len(), ids), (FILES, listed)),
+            Err(error) => assert_eq!((error.kind(), listed.len()), (Kind::ConvGone, 0)),
         }
         bench.verify();
     }

@@ -6,7 +6,7 @@ use crate::tree::{files, text};
 
 /// Commands by their files.
 fn commands() -> BTreeSet<String> {
-    let name = |path: String| Some(path.strip_prefix("cli/src/commands/")?.strip_suffix(".rs")?.to_owned());
+    let name = |path: String| Some(path.strip_prefix("cli/src/commands/")?.strip_suffix(".rs")?.replace('_', "-"));
     files("cli/src/commands").into_iter().filter_map(name).filter(|name| name != "mod").collect()
 }
 
@@ -67,7 +67,7 @@ fn the_papers_show_no_command_and_no_option_that_is_not_there() {
                 continue;
             }
             assert!(commands.contains(command), "{paper} shows `holdfast {}`: there is no {command}", words.join(" "));
-            let source = text(&format!("cli/src/commands/{command}.rs"));
+            let source = text(&format!("cli/src/commands/{}.rs", command.replace('-', "_")));
             for option in words.iter().filter_map(|word| word.strip_prefix("--")).filter(|option| !option.is_empty()) {
                 let field = format!(" {}:", option.split('=').next().unwrap_or(option).replace('-', "_"));
                 let known = ["store", "json", "help", "version"].contains(&option) || source.contains(&field);

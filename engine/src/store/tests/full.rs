@@ -44,6 +44,22 @@ fn a_log_of_many_segments_opens_with_few_descriptors() {
 }
 
 #[test]
+fn on_a_full_disk_nothing_is_linked_and_what_is_there_can_be_deleted() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let ids = [1, 2, 3].map(|n| store.put(&put("kept"), &mut noise(100, n).as_slice()).expect("puts").id);
+    disk.set_capacity(disk.allocated());
+    fill(&store, false);
+    let (from, to) = (SCOPE.into(), SCOPE.into());
+    let link = crate::Link { from, id: ids[0], to, name: None, detach: false, op_id: None };
+    assert_eq!(store.link(&link).expect_err("no room").kind(), Kind::NoSpace);
+    for id in ids {
+        assert_eq!(store.delete(SCOPE, id).expect("the reserve has room for it").state.as_str(), "deleted");
+    }
+    assert!(store.list(SCOPE, None, 10).expect("lists").artifacts.is_empty());
+}
+
+#[test]
 fn a_long_put_that_finds_the_disk_full_gives_back_what_it_wrote() {
     let disk = new_store();
     let tuning = crate::ingest::Tuning { small_stream_max: 4 << 10, progress_bytes: 32 << 10 };
