@@ -128,7 +128,7 @@ impl Store {
             id: ArtifactId(entropy::random(&*self.world.entropy)?),
             source: from.named(link.id),
             moves,
-            to: self.owner_named(&link.to, &to),
+            to: Self::owner_named(&link.to, &to),
             into: self.into(&link.to)?,
             name: link.name.map(names::artifact_name).transpose()?,
             detach: link.detach,
@@ -220,7 +220,7 @@ impl Store {
     }
 
     /// The account that something goes to, with its text where this may be its first write.
-    fn owner_named(&self, scope: &Scope<'_>, place: &Place) -> account::Named {
+    fn owner_named(scope: &Scope<'_>, place: &Place) -> account::Named {
         let text = if let Scope::Account(scope) = scope { scope.account } else { "" };
         account::Named { account: place.account, text: text.to_owned() }
     }

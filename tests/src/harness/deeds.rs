@@ -86,7 +86,9 @@ impl Owned {
     /// Follows the deeds.
     pub fn of(order: &[Arc<Stored>]) -> Self {
         let mut owned = Self::default();
-        order.iter().for_each(|stored| owned.follow(stored));
+        for stored in order {
+            owned.follow(stored);
+        }
         owned
     }
 

@@ -40,7 +40,7 @@ impl Stored {
     }
 
     /// The artifacts that it brought: itself, the copies of a fork, or none.
-    pub fn brought<'s>(self: &'s Arc<Self>) -> impl Iterator<Item = &'s Arc<Self>> {
+    pub fn brought(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Self>> {
         let copies = if let Deed::Fork(_, copies) = &self.deed { &copies[..] } else { &[] };
         self.is_artifact().then_some(self).into_iter().chain(copies)
     }

@@ -308,6 +308,9 @@ impl Steps {
     fn with_owners(&mut self, seed: u64) {
         let mut random = Random::of(seed, &[4]);
         let mut steps = vec![Step::Own(OwnStep::Open(0)), Step::Own(OwnStep::Open(1)), Step::Own(OwnStep::Begin)];
+        let put = self.put_of(1 + random.index(900));
+        self.bytes += put.bytes.len();
+        steps.push(Step::Put(PutStep { into: Into::Conversation(0), account: 0, ..put }));
         for step in std::mem::take(&mut self.built) {
             steps.push(step);
             for _ in 0..random.below(3) {
@@ -315,6 +318,7 @@ impl Steps {
                 steps.push(step);
             }
         }
+        steps.insert(4 + random.index(steps.len() / 2), Step::Own(OwnStep::Fork(0, 1)));
         // Whatever a deletion may take is there by then.
         let at = steps.len() / 2 + random.index(steps.len() / 2);
         steps.insert(at, Step::Own(OwnStep::Delete(random.index(2))));
@@ -329,7 +333,7 @@ impl Steps {
             2 | 3 => OwnStep::End(one, [1000, 3_000_000, 400_000_000_000][random.index(3)]),
             4 | 5 => OwnStep::Link(one, random.index(CONVERSATIONS.len() + ACCOUNTS.len())),
             6 => OwnStep::Rename(one),
-            _ => OwnStep::Fork(n, random.index(CONVERSATIONS.len())),
+            _ => OwnStep::Fork(random.index(2), n),
         }
     }
 

@@ -190,10 +190,11 @@ fn a_link_with_an_op_id_is_made_once_over_a_restart() {
     bench.verify();
 }
 
+type End = fn(&Bench, ArtifactId);
+
 /// The source goes before the link is asked for, or behind it; in each way in which a source goes.
 #[test]
 fn a_link_beside_the_end_of_its_source_survives_or_is_refused() {
-    type End = fn(&Bench, ArtifactId);
     let ends: [(&str, End); 4] = [
         ("deleted", |bench, id| drop(bench.delete(conversation("c"), id).expect("deletes"))),
         ("renamed", |bench, id| drop(bench.store().rename(conversation("c"), id, "b", None).expect("renames"))),

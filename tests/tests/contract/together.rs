@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Barrier, thread};
 
-use holdfast::{Kind, ids::Time, ownership::conversation::Verb};
+use holdfast::{Error, Kind, ids::Time, ownership::conversation::Verb};
 
 use crate::bench::*;
 
@@ -135,7 +135,7 @@ fn s18_of_two_other_ends_for_one_version_one_wins() {
         let info = bench.stat(account("ann"), id);
         let won = ends.iter().zip(&replies).filter(|(_, reply)| reply.is_ok()).map(|(end, _)| Some(*end));
         assert_eq!((won.collect::<Vec<_>>(), info.version), (vec![info.expires_at], 2));
-        let lost: Vec<_> = replies.iter().filter_map(|reply| reply.as_ref().err().map(|error| error.kind())).collect();
+        let lost: Vec<_> = replies.iter().filter_map(|reply| reply.as_ref().err().map(Error::kind)).collect();
         assert_eq!(lost, [Kind::VersionConflict]);
         bench.verify();
     }

@@ -188,6 +188,8 @@ fn a_link_has_no_end_in_a_conversation_and_that_of_its_source_in_an_account() {
     assert_eq!((rules.link(&asked).expect("links").artifact.expires_at, due(&rules)), (end, 2));
 }
 
+type Raise = fn(Lsn) -> Fence;
+
 /// Whatever is raised on where the source comes from ends all copies with it; whatever is raised on where the source is, does not.
 #[test]
 fn a_copy_is_erased_with_its_source_and_not_deleted_with_it() {
@@ -197,7 +199,6 @@ fn a_copy_is_erased_with_its_source_and_not_deleted_with_it() {
     let delete = |lsn| Fence { void_all: lsn, ..Fence::default() };
     let tag = ScopeHash([55; 16]);
     let of = |n| conversation(n).scope.scope;
-    type Raise = fn(Lsn) -> Fence;
     // The fence; then the source, a link into another account, one that is detached, and a link of that.
     let cases: [(ScopeKind, ScopeHash, Raise, [Life; 4]); 8] = [
         (ScopeKind::Tenant, TENANT_NAME, erase, [Erased; 4]),

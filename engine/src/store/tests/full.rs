@@ -51,7 +51,7 @@ fn on_a_full_disk_nothing_is_linked_and_what_is_there_can_be_deleted() {
     disk.set_capacity(disk.allocated());
     fill(&store, false);
     let (from, to) = (SCOPE.into(), SCOPE.into());
-    let link = crate::Link { from, id: ids[0], to, name: None, detach: false, op_id: None };
+    let link = Link { from, id: ids[0], to, name: None, detach: false, op_id: None };
     assert_eq!(store.link(&link).expect_err("no room").kind(), Kind::NoSpace);
     for id in ids {
         assert_eq!(store.delete(SCOPE, id).expect("the reserve has room for it").state.as_str(), "deleted");
