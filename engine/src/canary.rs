@@ -41,11 +41,17 @@ pub enum Canary {
     ReplayTooNew = 17,
     /// A sync of a table that failed is made again, and believed.
     TableSyncRetried = 18,
+    /// The files of log segments are used again before the superblock names a manifest without them.
+    LogReleasedEarly = 19,
+    /// Log segments are released whose chunks are live.
+    LiveLogReleased = 20,
+    /// The file of a log segment that was released is used again without zeroing it.
+    RecycledNotZeroed = 21,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -64,6 +70,9 @@ impl Canary {
         Self::DestroyedEarly,
         Self::ReplayTooNew,
         Self::TableSyncRetried,
+        Self::LogReleasedEarly,
+        Self::LiveLogReleased,
+        Self::RecycledNotZeroed,
     ];
 }
 

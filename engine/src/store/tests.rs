@@ -23,6 +23,7 @@ mod hostile;
 mod missing;
 mod pipeline;
 mod put_off;
+mod release;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },
