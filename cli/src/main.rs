@@ -18,8 +18,8 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{
-    Cli, Command, checkpoint, completions, conversation, get, init, inspect, list, man, put, quickstart, run, stat,
-    stats, verify,
+    Cli, Command, checkpoint, completions, conversation, get, init, inspect, list, man, put, quickstart, repair, run,
+    stat, stats, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -48,6 +48,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Conversation(args) => conversation::run(args, session),
         Command::Run(args) => run::run(args, session),
         Command::Verify(args) => verify::run(args, session),
+        Command::Repair(args) => repair::run(args, session),
         Command::Inspect(args) => inspect::run(args, session),
         Command::Stats(args) => stats::run(args, session),
         Command::Checkpoint(args) => checkpoint::run(args, session),

@@ -11,6 +11,7 @@ pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod quickstart;
+pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
     Checkpoint(checkpoint::CheckpointArgs),

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "init",
     "put",
     "get",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 15] = [
     "conversation",
     "run",
     "verify",
+    "repair",
     "inspect",
     "stats",
     "checkpoint",

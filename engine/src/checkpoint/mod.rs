@@ -188,6 +188,7 @@ impl Checkpointer {
         };
         let root = self.ground.root.current();
         let tables = self.ground.published.read().tables();
+        tables.mend();
         if frozen.memtable.is_empty() && frozen.point.replay == root.replay && frozen.dead.ids.is_empty()
             || tables.is_empty() && frozen.memtable.is_empty()
         {
