@@ -41,6 +41,12 @@ pub enum Canary {
     ReplayTooNew = 17,
     /// A sync of a table that failed is made again, and believed.
     TableSyncRetried = 18,
+    /// The files of log segments are used again before the superblock names a manifest without them.
+    LogReleasedEarly = 19,
+    /// Log segments are released whose chunks are live.
+    LiveLogReleased = 20,
+    /// The file of a log segment that was released is used again without zeroing it.
+    RecycledNotZeroed = 21,
     /// What was deleted is readable all the same.
     DeletedReadable = 22,
     /// An artifact that gets another end is due at the old one too.
@@ -53,7 +59,7 @@ pub enum Canary {
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -72,6 +78,9 @@ impl Canary {
         Self::DestroyedEarly,
         Self::ReplayTooNew,
         Self::TableSyncRetried,
+        Self::LogReleasedEarly,
+        Self::LiveLogReleased,
+        Self::RecycledNotZeroed,
         Self::DeletedReadable,
         Self::OldEndStays,
         Self::LinkBornAnew,

@@ -26,6 +26,7 @@ pub mod ownership;
 pub mod pins;
 pub mod read;
 pub mod recovery;
+pub mod repair;
 pub mod segment;
 pub mod store;
 pub mod superblock;
@@ -38,6 +39,7 @@ pub use error::{Error, Kind, Place, Result};
 pub use ingest::{Put, PutReply, Tuning};
 pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope};
 pub use recovery::{OpenReport, Problem};
+pub use repair::{Mended, Repair};
 pub use store::{
     ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Fork, ForkReply, Get,
     InitOptions, Leased, Link, LinkReply, ListPage, OpenMode, OpenOptions, RunInfo, Stats, Store, Tag, World,

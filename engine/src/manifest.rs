@@ -8,7 +8,6 @@ use crate::{
         manifest::{LEN_MAX, Manifest},
         superblock::Superblock,
     },
-    ids::StoreUuid,
 };
 
 /// Names of a generation's two files.
@@ -26,11 +25,10 @@ pub fn parse_name(name: &Name) -> Option<u64> {
 
 /// The manifest that a superblock names, from whichever copy is whole, and what is wrong with the other.
 pub fn read(disk: &dyn Disk, superblock: &Superblock) -> Result<(Manifest, Vec<Error>)> {
-    let (generation, len, digest) = superblock.manifest;
     let mut damage = Vec::new();
     let mut manifest = None;
-    for name in names(generation) {
-        match read_copy(disk, &name, superblock.uuid, generation, len, &digest) {
+    for name in names(superblock.manifest.0) {
+        match read_copy(disk, &name, superblock) {
             Ok(copy) => manifest = manifest.or(Some(copy)),
             Err(e) if e.kind() == Kind::Corrupt => damage.push(e),
             Err(e) => return Err(e),
@@ -42,14 +40,9 @@ pub fn read(disk: &dyn Disk, superblock: &Superblock) -> Result<(Manifest, Vec<E
     }
 }
 
-fn read_copy(
-    disk: &dyn Disk,
-    name: &Name,
-    uuid: StoreUuid,
-    generation: u64,
-    len: u64,
-    digest: &[u8; 32],
-) -> Result<Manifest> {
+/// One copy of the manifest that a superblock names.
+pub fn read_copy(disk: &dyn Disk, name: &Name, superblock: &Superblock) -> Result<Manifest> {
+    let (generation, len, digest) = superblock.manifest;
     let file = disk::retry(|| disk.open(name, OpenOptions::READ)).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::io(e, name, "a manifest is missing").with_kind(Kind::Corrupt),
         _ => Error::io(e, name, "open a manifest"),
@@ -60,10 +53,10 @@ fn read_copy(
     }
     let mut bytes = vec![0; usize::try_from(len).expect("a manifest is bounded")];
     disk::read_exact(&*file, &mut bytes, 0).map_err(|e| Error::io(e, name, "read a manifest"))?;
-    if file_digest(&bytes) != *digest {
+    if file_digest(&bytes) != digest {
         return Err(Error::corrupt(name, 0, "manifest digest"));
     }
-    Manifest::decode(&bytes, uuid, generation).map_err(|bad| {
+    Manifest::decode(&bytes, superblock.uuid, generation).map_err(|bad| {
         let error = if bad.newer { Error::newer(bad.what) } else { Error::new(Kind::Corrupt, bad.what) };
         error.at(name, 0)
     })

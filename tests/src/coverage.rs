@@ -38,6 +38,8 @@ situations! {
     WithTables = "store with tables",
     CheckpointCut = "tables of a checkpoint or merge that did not come to its end",
     ManifestCut = "manifest that no superblock names",
+    LogReleased = "log segments released",
+    LogLeaving = "released log segment whose file is still there",
     PreparedReused = "prepared segment of an earlier process used",
     PutUnknownKept = "unanswered put kept",
     PutUnknownDropped = "unanswered put dropped",

@@ -27,7 +27,11 @@ struct Done {
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "checkpoint: manifest {}, {} tables", self.generation, self.tables)
+        write!(f, "checkpoint: manifest {}, {} tables", self.generation, self.tables)?;
+        match self.log_bytes_released {
+            0 => Ok(()),
+            bytes => write!(f, ", {bytes} bytes of log given back"),
+        }
     }
 }
 

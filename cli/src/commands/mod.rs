@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod put;
 pub(crate) mod quickstart;
 pub(crate) mod rename;
+pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
     Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
     Inspect(inspect::InspectArgs),
     Stats(stats::StatsArgs),
     Checkpoint(checkpoint::CheckpointArgs),

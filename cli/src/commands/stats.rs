@@ -30,6 +30,7 @@ pub(crate) struct Figures {
     segments: u64,
     tables: u64,
     mirror_reads: u64,
+    mended_pages: u64,
     /// Why the store takes no writes; null if it does.
     read_only: Option<String>,
     /// Damaged places that the open found.
@@ -50,7 +51,8 @@ impl fmt::Display for Figures {
         writeln!(f, "disk bytes     {:>14}  allocated by all files", self.disk_bytes)?;
         writeln!(f, "segments       {:>14}", self.segments)?;
         writeln!(f, "tables         {:>14}", self.tables)?;
-        write!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)?;
+        writeln!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)?;
+        write!(f, "mended pages   {:>14}  of these, written again", self.mended_pages)?;
         for name in &self.strange_files {
             write!(f, "\nnot the store's, left alone: {}", shown(name))?;
         }
@@ -84,6 +86,7 @@ pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
         segments: stats.segments,
         tables: stats.tables,
         mirror_reads: stats.mirror_reads,
+        mended_pages: stats.mended_pages,
         read_only: report.read_only,
         problems: report.problems.len() as u64,
         strange_files: report.strange_files,

@@ -58,6 +58,7 @@ fn init_put_get_and_stats_have_their_names() {
             "disk_bytes",
             "live_bytes",
             "logical_bytes",
+            "mended_pages",
             "mirror_reads",
             "problems",
             "read_only",
@@ -112,6 +113,18 @@ fn verify_has_its_names() {
         let report = place.json(args).well().line();
         assert_eq!(keys(&report), VERIFIED, "{args:?}");
         assert_eq!((&report["ok"], &report["problems"], &report["artifacts"]), (&json!(true), &json!([]), &json!(1)));
+    }
+}
+
+#[test]
+fn repair_has_its_names() {
+    let place = Place::new();
+    place.put("a", "bytes");
+    for args in [&["repair"][..], &["repair", "--dry-run"]] {
+        let report = place.json(args).well().line();
+        assert_eq!(keys(&report), ["done", "lost", "plan", "problems"]);
+        let wanted = json!({"done": args.len() == 1, "lost": [], "plan": [], "problems": 0});
+        assert_eq!(report, wanted, "{args:?}");
     }
 }
 

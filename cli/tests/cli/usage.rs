@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "init",
     "put",
     "get",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 19] = [
     "conversation",
     "run",
     "verify",
+    "repair",
     "inspect",
     "stats",
     "checkpoint",

@@ -251,6 +251,11 @@ impl Catalog {
         self.usage
     }
 
+    /// The tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// Entries of a keyspace.
     #[cfg(test)]
     pub fn count(&self, keyspace: Keyspace) -> usize {

@@ -1,5 +1,7 @@
 //! The tables of the catalog as runs: the newest run that has a key says what it is.
 
+use std::collections::BTreeSet;
+
 use super::scan::Merge;
 use crate::{
     error::Result,
@@ -85,6 +87,16 @@ impl Tables {
     /// What was read from mirrors since the store was opened.
     pub fn repairs(&self) -> Repairs {
         self.ground.as_ref().map_or_else(Repairs::default, |ground| ground.repairs())
+    }
+
+    /// Writes again what was found bad and could be read from a mirror. A page that cannot be written stays what it was.
+    pub fn mend(&self) {
+        let bad = self.ground.as_ref().map_or_else(BTreeSet::new, |ground| ground.take_bad());
+        for (id, number) in bad {
+            for table in self.all().filter(|table| table.meta.id == id) {
+                let _ = table.mend(number);
+            }
+        }
     }
 
     /// What the newest table that has a key says of it. A page and a filter a run.

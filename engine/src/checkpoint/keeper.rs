@@ -14,6 +14,8 @@ use crate::{
 /// Steps of a merge while a memtable fills: each writes a table, of about half the size of a memtable, so that merging keeps up where
 /// every byte is written again seven times.
 const MERGE_STEPS: u64 = 16;
+/// Log segments that a checkpoint looks at, for one in which nothing is live: those of a large store take turns.
+const LOOKS: usize = 64;
 /// So many memtables may wait for a checkpoint before requests do.
 const WAITING_MAX: u64 = 4;
 
@@ -31,7 +33,7 @@ impl Checkpointer {
         match state.failed.as_ref() {
             None => Ok(()),
             Some((error, _)) if self.tries.load(Ordering::Acquire) != tries => Err(put_off(error)),
-            Some(_) => self.step(&mut state, commit).map(drop).map_err(|error| put_off(&error)),
+            Some(_) => self.step(&mut state, commit, LOOKS).map(drop).map_err(|error| put_off(&error)),
         }
     }
 
@@ -86,7 +88,7 @@ impl Upkeep for Keeper {
         let least = state.failed.as_ref().map_or_else(Load::default, |(_, load)| *load);
         if checkpointer.is_due(checkpointer.load(commit), least) {
             // The request that came by has its answer; what failed is kept for those that ask, and tried again.
-            let _ = checkpointer.step(&mut state, commit);
+            let _ = checkpointer.step(&mut state, commit, LOOKS);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: the memtable becomes tables, and replay begins behind what they hold.
 //!
 //! Order, each step synced before the next begins: tables and mirrors -> directory -> manifest, both copies -> directory -> superblock,
-//! two and two -> what only the manifest before named is destroyed. Until the superblock names the new manifest the old one counts with
+//! two and two -> what only the manifest before named is destroyed, log segments in which nothing is live among it. Until the superblock names the new manifest the old one counts with
 //! all that it names; a step that fails burns its ids, and nothing is destroyed before a later checkpoint has succeeded.
 //!
 //! It does not know what entries mean.
@@ -22,7 +22,7 @@ use crate::{
     limits::{CHECKPOINT_LOG_BYTES, MANIFEST_SEGMENTS_MAX, MANIFEST_TABLES_MAX, MEMTABLE_BYTES},
     log::append::Point,
     manifest,
-    segment::writer,
+    segment::{Segments, writer},
     superblock::Root,
     sync::{Arc, AtomicU64, Mutex, Ordering},
     table::{self, Builder, Entry, Table},
@@ -30,10 +30,12 @@ use crate::{
 
 mod keeper;
 mod merge;
+mod release;
 
 pub use keeper::Keeper;
 
 use merge::Job;
+use release::{Dead, Release};
 
 /// When a checkpoint is due. The defaults are the store's limits; tests make them small.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +62,8 @@ pub struct Ground {
     pub root: Arc<Root>,
     /// Published state.
     pub published: Arc<Published>,
+    /// Known segments.
+    pub segments: Arc<Segments>,
     /// The latch.
     pub health: Arc<Health>,
 }
@@ -91,6 +95,8 @@ struct State {
     frozen: Option<Frozen>,
     /// Tables that no manifest names any more, and that a reader may have entered.
     obsolete: Vec<Arc<Table>>,
+    /// Log segments.
+    release: Release,
     /// A merge that is under way.
     merge: Option<Job>,
     /// Bytes of the memtable from which on the next step of it is due.
@@ -104,6 +110,8 @@ struct Frozen {
     memtable: Arc<Memtable>,
     point: Point,
     sums: Sums,
+    /// Log segments that the manifest leaves out.
+    dead: Dead,
 }
 
 /// What calls for a checkpoint.
@@ -123,7 +131,8 @@ struct Made {
 impl Checkpointer {
     /// Goes on from the manifest that the superblock names.
     pub fn new(ground: Ground, manifest: Manifest, tuning: Tuning) -> Self {
-        let state = State { manifest, frozen: None, obsolete: Vec::new(), merge: None, merge_at: 0, failed: None };
+        let (release, obsolete) = (Release::default(), Vec::new());
+        let state = State { manifest, frozen: None, obsolete, release, merge: None, merge_at: 0, failed: None };
         Self { ground, tuning, state: Mutex::new(state), tries: AtomicU64::new(0) }
     }
 
@@ -132,9 +141,9 @@ impl Checkpointer {
         let mut state = self.state.lock();
         if state.frozen.is_some() {
             // What failed before comes first: it is older.
-            self.step(&mut state, commit)?;
+            self.step(&mut state, commit, usize::MAX)?;
         }
-        self.step(&mut state, commit)
+        self.step(&mut state, commit, usize::MAX)
     }
 
     /// Leaves no file behind that no manifest names: a merge that is under way ends here, and there are no readers any more.
@@ -147,15 +156,16 @@ impl Checkpointer {
             self.take_back(&Made { tables: job.ids(), generation: None });
         }
         self.destroy_obsolete(&mut state);
+        state.release.free(&self.ground, None);
     }
 
     fn load(&self, commit: &Commit) -> Load {
         Load { memtable: self.ground.published.memtable_bytes(), log: commit.log_bytes() }
     }
 
-    /// One checkpoint, and what its failure asks for.
-    fn step(&self, state: &mut State, commit: &Commit) -> Result<Checkpointed> {
-        let done = self.checkpoint(state, commit);
+    /// One checkpoint, and what its failure asks for. No more than `looks` log segments are looked at.
+    fn step(&self, state: &mut State, commit: &Commit, looks: usize) -> Result<Checkpointed> {
+        let done = self.checkpoint(state, commit, looks);
         self.tries.fetch_add(1, Ordering::AcqRel);
         state.failed = done.as_ref().err().map(|error| {
             let load = self.load(commit);
@@ -166,19 +176,29 @@ impl Checkpointer {
         done
     }
 
-    fn checkpoint(&self, state: &mut State, commit: &Commit) -> Result<Checkpointed> {
+    fn checkpoint(&self, state: &mut State, commit: &Commit, looks: usize) -> Result<Checkpointed> {
         self.ground.health.check()?;
-        let frozen = match state.frozen.take() {
-            Some(frozen) => frozen,
-            None => self.freeze(commit)?,
+        let frozen = if let Some(frozen) = state.frozen.take() {
+            frozen
+        } else {
+            // Looked at before the position is taken: what is dead now is dead there.
+            let older = commit.with_log(|log| log.older().to_vec());
+            let dead = state.release.look(&self.ground, state.manifest.uuid, &older, looks);
+            self.freeze(commit, dead)?
         };
         let root = self.ground.root.current();
         let tables = self.ground.published.read().tables();
-        if frozen.memtable.is_empty() && frozen.point.replay == root.replay
+        tables.mend();
+        if frozen.memtable.is_empty() && frozen.point.replay == root.replay && frozen.dead.ids.is_empty()
             || tables.is_empty() && frozen.memtable.is_empty()
         {
             self.ground.published.install((*tables).clone(), true);
-            return Ok(Self::done(state));
+            let freed = state.release.free(&self.ground, Some(commit));
+            return Ok(Self::done(state, freed));
+        }
+        if canary::sings(Canary::LogReleasedEarly) {
+            state.release.leave(&self.ground, &frozen.dead);
+            state.release.free(&self.ground, Some(commit));
         }
         let mut made = Made::default();
         match self.write(&frozen, &tables, &state.manifest, &mut made) {
@@ -187,7 +207,10 @@ impl Checkpointer {
                 self.ground.published.install(tables, true);
                 state.merge_at = 0;
                 self.destroy(state, before.generation);
-                Ok(Self::done(state))
+                commit.with_log(|log| log.forget(&frozen.dead.ids, frozen.dead.content_bytes));
+                state.release.leave(&self.ground, &frozen.dead);
+                let freed = state.release.free(&self.ground, Some(commit));
+                Ok(Self::done(state, freed))
             }
             Err(error) => {
                 state.frozen = Some(frozen);
@@ -200,21 +223,21 @@ impl Checkpointer {
         }
     }
 
-    fn done(state: &State) -> Checkpointed {
+    fn done(state: &State, log_bytes_released: u64) -> Checkpointed {
         let tables = state.manifest.tables.len() as u64;
-        Checkpointed { generation: state.manifest.generation, tables, log_bytes_released: 0 }
+        Checkpointed { generation: state.manifest.generation, tables, log_bytes_released }
     }
 
     /// Takes position, sums and memtable at one point of the log.
-    fn freeze(&self, commit: &Commit) -> Result<Frozen> {
+    fn freeze(&self, commit: &Commit, dead: Dead) -> Result<Frozen> {
         commit.with_log(|log| {
             let point = log.point()?;
             let (memtable, usage) = self.ground.published.freeze();
             commit.count_log_bytes(0, true);
             let Usage { artifacts, logical_bytes, blobs, chunks, unique_bytes, live_bytes } = usage;
-            let (hw, log_bytes) = (commit.hw(), point.content_before);
+            let (hw, log_bytes) = (commit.hw(), point.content_before.saturating_sub(dead.content_bytes));
             let sums = Sums { hw, artifacts, logical_bytes, blobs, chunks, unique_bytes, live_bytes, log_bytes };
-            Ok(Frozen { memtable, point, sums })
+            Ok(Frozen { memtable, point, sums, dead })
         })
     }
 
@@ -237,7 +260,7 @@ impl Checkpointer {
             uuid: before.uuid,
             generation: root.allocate_generation()?,
             tenants: before.tenants.clone(),
-            segments: frozen.point.segments.clone(),
+            segments: release::without(&frozen.point.segments, &frozen.dead),
             sums: frozen.sums,
             tables: tables.metas(),
         };

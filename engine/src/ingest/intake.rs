@@ -183,6 +183,8 @@ impl<'a> Intake<'a> {
             // Written from these very bytes a moment ago.
             return Ok(Found::Same);
         }
+        // What is looked up from here on stays where it is until it was compared.
+        let _visit = self.ingest.ground.segments.visits().enter();
         let Some(value) = self.ingest.ground.published.read().chunk(piece.id)? else { return Ok(Found::Nothing) };
         match self.stored.read(&self.ingest.ground.segments, &value, ahead) {
             Ok(stored) if stored == piece.raw => Ok(Found::Same),

@@ -1,5 +1,7 @@
 //! The end of the log that takes groups: writing, syncing, marks, and rolling to the next segment.
 
+use std::collections::BTreeSet;
+
 use super::{
     group::Group,
     prepared::{Readiness, Spare},
@@ -152,6 +154,27 @@ impl Log {
     /// Tells the log of the segments that stood before its newest when it was found.
     pub fn remember(&mut self, older: Vec<ManifestSegment>) {
         self.older = older;
+    }
+
+    /// The segments before the newest.
+    pub fn older(&self) -> &[ManifestSegment] {
+        &self.older
+    }
+
+    /// Forgets segments that no durable manifest names any more, with this many bytes of chunk and page frames.
+    pub fn forget(&mut self, released: &BTreeSet<FileId>, content_bytes: u64) {
+        self.older.retain(|segment| !released.contains(&segment.id));
+        self.content_bytes = self.content_bytes.saturating_sub(content_bytes);
+    }
+
+    /// True if a file of this length would make a segment that the log can use soon.
+    pub fn wants(&self, len: u64) -> bool {
+        len >= self.next_capacity() && len <= self.lens.1 && self.spare.has_place()
+    }
+
+    /// Takes a file over whose zeros and name are synced, to be entered later. The superblock names it with the next chores.
+    pub fn adopt(&mut self, id: FileId, file: Box<dyn File>, len: u64) {
+        self.spare.adopt(id, file, len);
     }
 
     /// The position behind everything that is published. The superblock names the newest segment when this returns: the way back from

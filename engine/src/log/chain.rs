@@ -52,12 +52,9 @@ impl Chain<'_> {
                 _ => break,
             }
         }
-        let Some(first) = links.last() else {
-            return Err(Error::corrupt(segment::name(id), 0, "no log segment is left"));
-        };
         let replay = self.superblock.replay.segment;
         let name = segment::name(replay);
-        if first.header.id != replay && self.lost.iter().all(|gap| gap.file != name) {
+        if links.last().is_none_or(|first| first.header.id != replay) && self.lost.iter().all(|gap| gap.file != name) {
             // It is missing beside the one that would have named it.
             self.gap(replay);
         }

@@ -152,6 +152,19 @@ impl Spare {
         }
     }
 
+    /// True if one more segment may be kept ready.
+    pub fn has_place(&self) -> bool {
+        let on_its_way = self.stock.try_lock().is_none_or(|stock| stock.is_making());
+        self.prepared.len() + usize::from(on_its_way) < PREPARED_MAX
+    }
+
+    /// Takes over a segment whose zeros and name this process has synced.
+    pub fn adopt(&mut self, id: FileId, file: Box<dyn File>, len: u64) {
+        self.prepared.push(Prepared { id, file, len, fresh: true });
+        debug_assert!(self.prepared.len() <= PREPARED_MAX);
+        self.unnamed = true;
+    }
+
     /// Takes over what became ready. Another thread may be making it right now: then it is not ready.
     pub fn collect(&mut self) {
         let Some(mut stock) = self.stock.try_lock() else { return };

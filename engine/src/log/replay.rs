@@ -92,9 +92,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// The newest segment.
-    pub fn newest(&self) -> &Link {
-        self.links.last().expect("a log has a segment")
+    /// The newest segment; `None`: no segment of the log is left, and commits are lost.
+    pub fn newest(&self) -> Option<&Link> {
+        self.links.last()
     }
 }
 
@@ -361,7 +361,7 @@ impl Walk<'_> {
 
     /// A clean close has written down the chain hash; otherwise damage that nothing behind it explains counts as loss.
     fn finish(&mut self, superblock: &Superblock) {
-        let name = self.found.newest().name.clone();
+        let name = self.found.newest().map_or_else(|| segment::name(superblock.log_head.0), |link| link.name.clone());
         if self.passed_clean_end {
             let what = "the superblock is older than the log: commits stand behind the end that it gives";
             let stale = Damage { file: crate::superblock::name(), offset: 0, what };

@@ -212,6 +212,11 @@ impl Stock {
         Ok(true)
     }
 
+    /// True while a segment is on its way.
+    pub(super) const fn is_making(&self) -> bool {
+        self.making.is_some()
+    }
+
     /// Lets go of a segment that was taken over: somebody else goes on with it.
     pub(super) fn forget(&mut self, id: FileId) {
         self.making.take_if(|making| making.id == id);

@@ -138,6 +138,8 @@ impl Reader {
     }
 
     fn fetch_once(&self, keys: &TenantKeys, id: ChunkId) -> Result<Fetched> {
+        // What is looked up from here on stays where it is until it was read.
+        let _visit = self.segments.visits().enter();
         let chunk = self.locate(id)?;
         let raw = self.segments.read(&chunk)?;
         let fetched = Fetched { kind: chunk.kind, raw, location: chunk.location };

@@ -175,19 +175,24 @@ impl Reader {
     }
 
     fn read_pieces(&self, keys: &TenantKeys, run: &Run, out: &mut Vec<Piece>) -> Result<()> {
-        let segment = self.segments.file(run.segment)?;
-        let buffer = match self.fill(run, &segment) {
+        // Its places were looked up a while ago: where they are not right any more, each chunk is looked up again and read alone.
+        let segment = match self.segments.file(run.segment) {
+            Err(e) if e.kind() == Kind::Corrupt => None,
+            segment => Some(segment?),
+        };
+        let buffer = match segment.as_ref().map_or(Ok(None), |segment| self.fill(run, segment)) {
             Ok(buffer) => buffer.map(Bytes::from_owner),
             // One of the frames may be to blame, and which one is not known.
             Err(e) if run.pieces.len() > 1 && e.kind() == Kind::Io => None,
             Err(e) => return Err(e),
         };
+        let read = segment.as_deref().zip(buffer.as_ref());
         let mut last: Option<(Location, Chunk)> = None;
         for wanted in &run.pieces {
             let location = wanted.value.location;
             let (header, raw) = match last {
                 Some((place, chunk)) if place == location => chunk,
-                _ => self.chunk_of(keys, run, &segment, buffer.as_ref(), wanted)?,
+                _ => self.chunk_of(keys, run, read, wanted)?,
             };
             let bytes = raw.slice(index(wanted.part.start)..index(wanted.part.end));
             out.push(Piece { id: wanted.entry.id, bytes, frame: header.map(|header| (location, header)) });
@@ -220,14 +225,13 @@ impl Reader {
         &self,
         keys: &TenantKeys,
         run: &Run,
-        segment: &SegmentFile,
-        buffer: Option<&Bytes>,
+        read: Option<(&SegmentFile, &Bytes)>,
         wanted: &Wanted,
     ) -> Result<Chunk> {
-        if let Some((header, raw)) = buffer.and_then(|buffer| run.chunk(keys, segment, buffer, wanted)) {
+        if let Some((header, raw)) = read.and_then(|(segment, buffer)| run.chunk(keys, segment, buffer, wanted)) {
             return Ok((Some(header), raw));
         }
-        let fetched = match buffer {
+        let fetched = match read {
             // It was read once; it may have been moved or healed in between.
             Some(_) => self.fetch_once(keys, wanted.entry.id)?,
             None => self.fetch(keys, wanted.entry.id)?,

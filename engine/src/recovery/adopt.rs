@@ -46,7 +46,7 @@ pub fn take_over(
     }
     let superblock = rebuilt.superblock.clone();
     let root = Arc::new(Root::open(&**disk, superblock.clone(), Arc::clone(health))?);
-    let newest = rebuilt.found.newest();
+    let newest = newest_link(&rebuilt.found);
     let file = segment::open(&**disk, newest.header.id, OpenOptions::WRITE)?;
     if superblock.clean.is_none() && !canary::sings(Canary::TailNotRewritten) {
         if newest.header.id == superblock.log_head.0 {
@@ -78,9 +78,14 @@ pub fn take_over(
     let mended = crate::superblock::name().to_string();
     rebuilt.report.problems.retain(|problem| problem.file.as_ref() != Some(&mended));
     if rebuilt.report.torn_bytes > 0 {
-        shrink_torn(rebuilt.found.newest(), &**disk, log.tail().id)?;
+        shrink_torn(newest_link(&rebuilt.found), &**disk, log.tail().id)?;
     }
     Ok(Some((log, root)))
+}
+
+/// The newest segment. Where none is left commits are lost, and the store is not taken over.
+fn newest_link(found: &Found) -> &Link {
+    found.newest().expect("a log without damage has a segment")
 }
 
 /// The segments of the log before the one that takes frames now.
@@ -124,7 +129,7 @@ fn take_tail(
 ) -> Result<Option<Log>> {
     let content = before.saturating_add(found.content_bytes);
     let entries = std::mem::take(&mut found.entries);
-    let newest = found.newest();
+    let newest = newest_link(found);
     let header = newest.header;
     let tail = Tail {
         id: header.id,

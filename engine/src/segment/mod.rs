@@ -15,10 +15,12 @@ pub mod reader;
 pub mod registry;
 pub mod scanner;
 pub mod seal;
+mod visits;
 pub mod window;
 pub mod writer;
 
 pub use registry::{SegmentFile, Segments};
+pub use visits::{Visit, Visits};
 
 /// Name of a segment.
 pub fn name(id: FileId) -> Name {
@@ -45,6 +47,9 @@ pub struct HeaderRead {
     pub damaged: Vec<(u64, Bad)>,
 }
 
+/// What is wrong with the second of two copies that hold.
+pub const COPIES_DIFFER: &str = "segment header copies differ";
+
 /// Reads both copies of a header. An error is an error of the disk; damage is in the answer.
 pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<HeaderRead> {
     let mut read = HeaderRead { header: None, damaged: Vec::new() };
@@ -54,7 +59,7 @@ pub fn read_header(file: &dyn File, uuid: StoreUuid, id: FileId) -> Result<Heade
         disk::read_full(file, &mut bytes, offset).map_err(|e| Error::io(e, name(id), "read a segment header"))?;
         match SegmentHeader::decode(&bytes, uuid, id, copy) {
             Ok(header) if read.header.is_none_or(|first| first == header) => read.header = Some(header),
-            Ok(_) => read.damaged.push((offset, Bad::damaged("segment header copies differ"))),
+            Ok(_) => read.damaged.push((offset, Bad::damaged(COPIES_DIFFER))),
             Err(bad) if bad.newer => return Err(Error::newer(bad.what).at(name(id), offset)),
             Err(bad) => read.damaged.push((offset, bad)),
         }

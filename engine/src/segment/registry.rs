@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{name, reader};
+use super::{Visits, name, reader};
 use crate::{
     disk::{Disk, File, Name, OpenOptions},
     error::{Error, Kind, Result},
@@ -75,6 +75,7 @@ pub struct Segments {
     uuid: StoreUuid,
     epochs: RwLock<BTreeMap<FileId, Epoch>>,
     open: Mutex<Open>,
+    visits: Visits,
 }
 
 /// Files by segment with the tick of their last use.
@@ -105,7 +106,7 @@ impl Open {
 impl Segments {
     /// Knows none yet.
     pub fn new(disk: Arc<dyn Disk>, uuid: StoreUuid) -> Self {
-        Self { disk, uuid, epochs: RwLock::default(), open: Mutex::default() }
+        Self { disk, uuid, epochs: RwLock::default(), open: Mutex::default(), visits: Visits::default() }
     }
 
     /// Adds a segment.
@@ -117,6 +118,11 @@ impl Segments {
     pub fn remove(&self, id: FileId) {
         self.epochs.write().remove(&id);
         self.open.lock().files.remove(&id);
+    }
+
+    /// Who is reading at a place that was looked up.
+    pub const fn visits(&self) -> &Visits {
+        &self.visits
     }
 
     /// The known segments.

@@ -17,6 +17,7 @@ use crate::{
     ownership::{AccountScope, Door},
     read::Reader,
     recovery::OpenReport,
+    repair::{self, Repair},
     segment::Segments,
     sync::Arc,
     verify::{self, VerifyOptions, VerifyReport},
@@ -102,6 +103,12 @@ impl Store {
     /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.
     pub fn verify(world: &World, options: &VerifyOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         verify::verify(&world.disk, options, progress)
+    }
+
+    /// Writes damaged copies again from good ones, of superblock, manifest, segment headers and tables, in a store that nobody has open;
+    /// `dry` only says what would be written. What has no good copy stays as it is.
+    pub fn repair(world: &World, dry: bool) -> Result<Vec<Repair>> {
+        repair::repair(&world.disk, dry)
     }
 
     /// Writes what the log has brought since the last checkpoint as tables, so that the next open replays nothing of it. A store makes

@@ -84,6 +84,7 @@ impl Store {
                     disk: Arc::clone(&world.disk),
                     root: Arc::clone(&root),
                     published: Arc::clone(&published),
+                    segments: Arc::clone(&segments),
                     health: Arc::clone(&health),
                 };
                 let checkpointer = Arc::new(Checkpointer::new(checkpoints, manifest, options.checkpoints));

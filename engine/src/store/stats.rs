@@ -34,6 +34,8 @@ pub struct Stats {
     pub tables: u64,
     /// Damaged pages of tables that were read from their mirrors since the open.
     pub mirror_reads: u64,
+    /// Of these, pages that were written again since.
+    pub mended_pages: u64,
 }
 
 impl Store {
@@ -61,6 +63,7 @@ impl Store {
             segments: self.segments.all().len() as u64,
             tables: tables.metas().len() as u64,
             mirror_reads: tables.repairs().from_mirror,
+            mended_pages: tables.repairs().mended,
         })
     }
 

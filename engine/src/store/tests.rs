@@ -23,6 +23,8 @@ mod hostile;
 mod missing;
 mod pipeline;
 mod put_off;
+mod release;
+mod repair;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },

@@ -1,10 +1,10 @@
 //! Reading one table: by page, each checked before it is believed; a bad page is taken from the mirror.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Bound, cache::Cache, names};
 use crate::{
-    disk::{self, Disk, File, OpenOptions},
+    disk::{self, Disk, File, OpenOptions, SyncKind},
     error::{Error, Kind, Result},
     format::{
         Bad, Decoded,
@@ -22,6 +22,9 @@ use crate::{
 /// Open files that are kept, of all tables together.
 const OPEN_MAX: usize = 128;
 
+/// Bad pages that are remembered: a damaged disk may have any number, and the others are met again.
+const BAD_MAX: usize = 1024;
+
 /// What tables stand on.
 pub struct Ground {
     disk: Arc<dyn Disk>,
@@ -29,6 +32,9 @@ pub struct Ground {
     cache: Cache,
     open: Mutex<Open>,
     repairs: AtomicU64,
+    mended: AtomicU64,
+    /// Pages of first copies that were bad when they were read.
+    bad: Mutex<BTreeSet<(FileId, u32)>>,
 }
 
 type Key = (FileId, usize);
@@ -45,17 +51,32 @@ struct Open {
 pub struct Repairs {
     /// Pages that were taken from the mirror.
     pub from_mirror: u64,
+    /// Pages that were written again.
+    pub mended: u64,
 }
 
 impl Ground {
     /// Keeps about `cache_bytes` of pages in memory.
     pub fn new(disk: Arc<dyn Disk>, uuid: StoreUuid, cache_bytes: u64) -> Self {
-        Self { disk, uuid, cache: Cache::new(cache_bytes), open: Mutex::default(), repairs: AtomicU64::new(0) }
+        Self {
+            disk,
+            uuid,
+            cache: Cache::new(cache_bytes),
+            open: Mutex::default(),
+            repairs: AtomicU64::new(0),
+            mended: AtomicU64::new(0),
+            bad: Mutex::default(),
+        }
+    }
+
+    /// The pages that were found bad, which are forgotten: what fails to be written is met again.
+    pub fn take_bad(&self) -> BTreeSet<(FileId, u32)> {
+        std::mem::take(&mut *self.bad.lock())
     }
 
     /// What was repaired since the store was opened.
     pub fn repairs(&self) -> Repairs {
-        Repairs { from_mirror: self.repairs.load(Ordering::Relaxed) }
+        Repairs { from_mirror: self.repairs.load(Ordering::Relaxed), mended: self.mended.load(Ordering::Relaxed) }
     }
 
     /// Closes the files of a table that goes.
@@ -164,6 +185,10 @@ impl Table {
             Err(first) if self.meta.mirrored => match self.copy_of_page(number, 1) {
                 Ok(page) => {
                     self.ground.repairs.fetch_add(1, Ordering::Relaxed);
+                    let mut bad = self.ground.bad.lock();
+                    if bad.len() < BAD_MAX {
+                        bad.insert((self.meta.id, number));
+                    }
                     page
                 }
                 Err(_) => return Err(first),
@@ -175,6 +200,22 @@ impl Table {
         let page = Arc::new(page);
         self.ground.cache.put(self.meta.id, number, &page);
         Ok(page)
+    }
+
+    /// Writes a page of the first copy again from the mirror, and syncs, if the one is bad and the other good on the disk. A crash on the
+    /// way leaves it bad, as it was; nothing rests on it.
+    pub fn mend(&self, number: u32) -> Result<()> {
+        if number >= self.meta.pages || !self.meta.mirrored || self.copy_of_page(number, 0).is_ok() {
+            return Ok(());
+        }
+        let page = self.copy_of_page(number, 1)?;
+        let [name, _] = names(self.meta.id);
+        let io = |e| Error::io(e, &name, "write a page again");
+        let file = disk::retry(|| self.ground.disk.open(&name, OpenOptions::WRITE)).map_err(io)?;
+        disk::write_all(&*file, &page, u64::from(number) * PAGE_LEN as u64).map_err(io)?;
+        disk::retry(|| file.sync(SyncKind::Data)).map_err(io)?;
+        self.ground.mended.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Page 0.

@@ -79,7 +79,7 @@ impl Run<'_> {
 
     fn log(&mut self) -> Result<()> {
         let rebuilt = self.rebuilt;
-        let newest = rebuilt.found.newest().header.id;
+        let newest = rebuilt.found.newest().map(|link| link.header.id);
         for link in &rebuilt.found.links {
             let file = link.open(self.disk)?;
             let extent = Extent {
@@ -94,7 +94,7 @@ impl Run<'_> {
                 replayed: link.start,
             };
             self.frames(&extent)?;
-            let is_newest = link.header.id == newest;
+            let is_newest = Some(link.header.id) == newest;
             // A torn one was cut behind its last byte that is not zero.
             if link.seal.is_some() || is_newest && rebuilt.superblock.clean.is_some() {
                 self.zeros(&extent.name, extent.file, extent.end)?;

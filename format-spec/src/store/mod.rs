@@ -81,6 +81,7 @@ impl Store {
         let log = Walk::new(files, &superblock, &mut problems, &mut frames, &mut catalog).run(&links)?;
         medium::Medium { files, superblock: &superblock, manifest: &manifest, log: &log, catalog: &catalog }
             .check(&mut problems, &mut frames)?;
+        sums::check_log(&manifest, superblock.replay.segment, &frames, &mut problems);
         let (orphans, strangers) = unnamed(files, &superblock, &manifest, &log, &catalog);
         let store_keys = StoreKeys::new(&superblock.secret);
         let tenant_keys = manifest.tenants.iter().map(|tenant| (tenant.number, TenantKeys::new(&tenant.key))).collect();

@@ -4,6 +4,9 @@ use super::Catalog;
 use crate::frame::{self, Kind};
 use crate::manifest::{Manifest, Sums};
 use crate::problem::{ProblemKind, Problems};
+use crate::seal::FooterEntry;
+use crate::segment::Lane;
+use std::collections::BTreeMap;
 
 /// Compares what a recount of the tables can know.
 pub(super) fn check(catalog: &Catalog, manifest: &Manifest, problems: &mut Problems) {
@@ -25,5 +28,28 @@ pub(super) fn check(catalog: &Catalog, manifest: &Manifest, problems: &mut Probl
     };
     if counted != sums {
         problems.catalog(ProblemKind::Sums, "the sums of the manifest are not those of its tables");
+    }
+}
+
+/// Compares the bytes of the frames in log segments before the replay segment. Every segment was walked.
+pub(super) fn check_log(
+    manifest: &Manifest,
+    replay: u64,
+    frames: &BTreeMap<(u64, u64), FooterEntry>,
+    problems: &mut Problems,
+) {
+    // What is damaged is not there to be counted; a superblock that a crash left half written is no damage of frames.
+    if problems.0.iter().any(|problem| problem.kind != ProblemKind::Copy) {
+        return;
+    }
+    let Some(sums) = manifest.sums else { return };
+    let log = manifest.segments.iter().filter(|segment| segment.lane == Lane::Log && segment.id != replay);
+    let of_segment = |id: u64| frames.range((id, 0)..=(id, u64::MAX)).map(|(_, frame)| frame.stored);
+    let bytes: u64 = log
+        .flat_map(|segment| of_segment(segment.id))
+        .map(|stored| frame::HEADER + u64::from(stored).next_multiple_of(64))
+        .sum();
+    if bytes != sums.log_frame_bytes {
+        problems.catalog(ProblemKind::Sums, "the frames of older log segments are not those that the manifest counts");
     }
 }

@@ -56,6 +56,14 @@ impl<'m> Hit<'m> {
         tables.any(|(pages, mirrored)| pages.iter().any(|page| mirrored.iter().any(|m| m.range == page.range)))
     }
 
+    /// Whether each structure that was hit has another copy which was not.
+    pub(super) fn has_copies(&self) -> bool {
+        let copied = |what| matches!(what, What::Superblock | What::Header | What::Manifest | What::Table);
+        let mut hit = self.regions.values().flatten();
+        let is_one = self.reach == Reach::One && self.regions.values().map(Vec::len).sum::<usize>() == 1;
+        is_one && hit.all(|region| copied(region.what))
+    }
+
     /// Copies of the superblock that are left.
     pub(super) fn superblocks(&self) -> usize {
         let hit = self.regions.get(&superblock()).map_or(0, Vec::len);

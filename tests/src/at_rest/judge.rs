@@ -75,6 +75,7 @@ impl Judge<'_> {
         }
         self.verify(&hit, image, readings.as_deref()).map_err(|what| format!("verify: {what}"))?;
         independent(&hit, image)?;
+        self.repair(&hit, image).map_err(|what| format!("repair: {what}"))?;
         self.write(hit.reach, image, readings.as_deref(), &mut seen)
             .map_err(|what| format!("open for writing: {what}"))?;
         Ok(seen)
@@ -323,6 +324,33 @@ impl Judge<'_> {
         let machine = Reference::machine(&left);
         let store = machine.open_for(OpenMode::Read).map_err(|e| format!("and again for reading: {e}"))?;
         self.compare(&after, &self.read_all(&store, reach)?)
+    }
+
+    /// A repair takes no file away and makes nothing worse. What has another copy it writes again: then nothing is wrong any more.
+    fn repair(&self, hit: &Hit<'_>, image: &Image) -> Result<(), String> {
+        let machine = Reference::machine(image);
+        let verify = || {
+            let options = VerifyOptions { deep: true, refs: true, memory: 0 };
+            Store::verify(&machine.world, &options, &mut |_, _| {})
+        };
+        let before = verify();
+        match (Store::repair(&machine.world, false), &before) {
+            (Ok(_), _) | (Err(_), Err(_)) => {}
+            // What keeps a store from being opened is a problem to verify.
+            (Err(error), Ok(before)) if error.kind() == Kind::Corrupt && !before.problems.is_empty() => {}
+            (Err(error), Ok(_)) => return Err(format!("{}: {error}", error.kind().as_str())),
+        }
+        self.same_files(image, &machine.sim.image())?;
+        let (Ok(before), Ok(after)) = (before, verify()) else { return Ok(()) };
+        if hit.has_copies() && !after.problems.is_empty() {
+            return Err(format!("left {:?}", after.problems.iter().map(say).collect::<Vec<_>>()));
+        }
+        let is_known =
+            |new: &&Problem| before.problems.iter().any(|old| (&old.file, old.offset) == (&new.file, new.offset));
+        match after.problems.iter().find(|new| !is_known(new)).filter(|_| hit.reach == Reach::One) {
+            Some(new) => Err(format!("brought {}", say(new))),
+            None => Ok(()),
+        }
     }
 
     fn compare(&self, wanted: &[Reading], found: &[Reading]) -> Result<(), String> {

@@ -18,6 +18,11 @@ const BYTES_MAX: usize = 110 << 10;
 /// Owners get no more files once a workload puts so many.
 const OWNED_BYTES_MAX: usize = 120 << 10;
 
+/// Puts without content in a row: more than a log segment holds.
+const RECORDS: usize = 24;
+/// How often there are so many.
+const RECORD_BURSTS: usize = 2;
+
 /// One operation.
 #[derive(Clone, Debug)]
 pub enum Step {
@@ -158,6 +163,9 @@ impl Workload {
         }
         if seed % 4 == 3 {
             steps.with_owners(seed);
+        }
+        if seed % 8 == 5 {
+            steps.with_records(seed);
         }
         // Making a store is the same in every run, so that a few of them have enough of it.
         Self { steps: steps.built, from_init: seed % 16 < 2 }
@@ -334,6 +342,20 @@ impl Steps {
             4 | 5 => OwnStep::Link(one, random.index(CONVERSATIONS.len() + ACCOUNTS.len())),
             6 => OwnStep::Rename(one),
             _ => OwnStep::Fork(random.index(2), n),
+        }
+    }
+
+    /// Adds puts that bring records alone, so many of them that they fill log segments in which nothing is live.
+    fn with_records(&mut self, seed: u64) {
+        let mut random = Random::of(seed, &[5]);
+        let mut at = 0;
+        for _ in 0..RECORD_BURSTS {
+            at += random.index(self.built.len() + 1 - at);
+            for _ in 0..RECORDS {
+                let put = self.put(Arc::from([]));
+                self.built.insert(at, Step::Put(put));
+                at += 1;
+            }
         }
     }
 

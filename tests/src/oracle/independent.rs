@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use holdfast::disk::{Name, sim::Image};
 use holdfast_format_spec::{
-    Bytes, Error, Files, Id16, Place, Result as SpecResult, frame, segment,
+    Bytes, Error, FileName, Files, Id16, Place, Result as SpecResult, frame, segment,
     store::{Problem, ProblemKind, Store, StoreImage, Unreadable},
     superblock::{self, CopyState},
 };
@@ -117,11 +117,21 @@ fn situations(files: &ImageFiles<'_>, store: &StoreImage<'_>, coverage: &Coverag
     let end = store.log.end;
     let newest = store.log.segments.last().expect("a log has a segment");
     let head = store.superblock.log_head;
+    let file = |id: u64| files.open(&holdfast_format_spec::segment_name(id)).ok().flatten();
     coverage.met(Situation::SealAlone, newest.sealed);
     coverage.met(Situation::HeadLags, newest.id != head);
     coverage.met(Situation::HeaderAlone, newest.id != head && end.offset == holdfast_format_spec::limits::FRAMES_START);
     coverage.met(Situation::TornTail, end.torn.is_some());
-    let file = |id: u64| files.open(&holdfast_format_spec::segment_name(id)).ok().flatten();
+    let header = |id: u64| file(id).and_then(|file| segment::Header::read(&*file, id).ok()).map(|read| read.header);
+    let log = store.manifest.segments.iter().filter(|segment| segment.lane == segment::Lane::Log);
+    let before: Vec<u64> = log.filter_map(|segment| Some(header(segment.id)?.predecessor?.id)).collect();
+    let is_named = |id: &u64| store.manifest.segments.iter().any(|segment| segment.id == *id);
+    coverage.met(Situation::LogReleased, before.iter().any(|id| !is_named(id)));
+    let leaving = store.orphans.iter().any(|name| match FileName::parse(name) {
+        Some(FileName::Segment(id)) => header(id).is_some_and(|header| header.lane == segment::Lane::Log),
+        _ => false,
+    });
+    coverage.met(Situation::LogLeaving, leaving);
     if let (Some(_), Some(file)) = (end.torn, file(end.segment)) {
         let rules = frame::Rules {
             uuid: store.superblock.uuid,
