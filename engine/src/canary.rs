@@ -53,13 +53,11 @@ pub enum Canary {
     OldEndStays = 23,
     /// A link is held against fences as if its writer had begun with it.
     LinkBornAnew = 24,
-    /// A fork counts one reference for all its copies of a blob.
-    ForkCountsOnce = 25,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -84,7 +82,6 @@ impl Canary {
         Self::DeletedReadable,
         Self::OldEndStays,
         Self::LinkBornAnew,
-        Self::ForkCountsOnce,
     ];
 }
 
