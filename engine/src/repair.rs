@@ -15,7 +15,7 @@ use crate::{
     },
     ids::{Epoch, FileId},
     manifest,
-    recovery::{self, Rebuilt},
+    recovery::{self, Rebuilt, init},
     segment, superblock,
     sync::Arc,
     table::{self, Table},
@@ -57,10 +57,13 @@ impl Mended {
     }
 }
 
-/// Repairs the store on a disk, under an exclusive lock; `dry` changes nothing. `LOCKED`: somebody has it open. `CORRUPT`: no copy of its
+/// Repairs the store on a disk, under an exclusive lock; `dry` changes nothing, and shares it. `LOCKED`: somebody has it open. `CORRUPT`: no copy of its
 /// roots holds. O(tables, segments).
 pub fn repair(disk: &Arc<dyn Disk>, dry: bool) -> Result<Vec<Repair>> {
-    let _lock = recovery::lock(&**disk, LockMode::Exclusive, "repair")?;
+    // Looked at before it is locked: a directory that is no store must not get a `LOCK`.
+    init::check_is_store(&**disk)?;
+    let mode = if dry { LockMode::Shared } else { LockMode::Exclusive };
+    let _lock = recovery::lock(&**disk, mode, "repair")?;
     let rebuilt = recovery::rebuild(disk)?;
     let mut run = Run { disk: &**disk, dry, done: BTreeMap::new(), new_names: false };
     run.tables(&rebuilt)?;

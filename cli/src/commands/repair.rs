@@ -17,7 +17,8 @@ use crate::{
 ///
 /// Tables and the manifest have mirrors, the superblock four copies, the header of a segment two. Only bytes that are damaged are
 /// overwritten, and only where another copy holds; nothing is deleted. What is damaged in all its copies stays as it is: it is counted,
-/// the artifacts that it takes are named, and the exit code is 5. No process may have the store open.
+/// the artifacts that it takes are named, and the exit code is 5. Payloads of files have one copy, which `verify --deep` reads. No
+/// process may have the store open.
 #[derive(Args)]
 #[command(after_help = help(&["holdfast repair --dry-run", "holdfast repair"], &[0, 1, 2, 3, 5, 6, 7]))]
 pub(crate) struct RepairArgs {
@@ -58,7 +59,9 @@ impl fmt::Display for Repaired {
             writeln!(f, "artifact {artifact}: {}", shown(why))?;
         }
         match (self.done, self.plan.len(), self.problems) {
-            (true, 0, 0) => write!(f, "nothing is damaged"),
+            (true, 0, 0) => {
+                write!(f, "no copy is damaged; payloads of files have one: `holdfast verify --deep` reads them")
+            }
             (true, files, 0) => write!(f, "repaired: {files} copies; no problem is left"),
             (true, files, left) => {
                 write!(f, "repaired: {files} copies; {left} problems are left: see `holdfast verify`")

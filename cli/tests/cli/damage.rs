@@ -114,6 +114,35 @@ fn verify_reports_a_store_that_cannot_be_opened() {
 }
 
 #[test]
+fn repair_writes_a_damaged_page_again_and_says_so_before() {
+    let place = Place::new();
+    let bytes = noise(9, 5_000);
+    let id = place.put("kept", &bytes);
+    place.run(["checkpoint"]).well();
+    let table = place.names("store").into_iter().find(|name| name.starts_with("table-")).expect("there are tables");
+    let path = place.store().join(&table);
+    let whole = fs::read(&path).expect("there");
+    let mut damaged = whole.clone();
+    damaged[COPY + 100] ^= 1;
+    fs::write(&path, &damaged).expect("written");
+    assert_eq!(place.run(["verify"]).code, 5);
+
+    let plan = json!([{"action": "rewrite_table", "file": table, "bytes": COPY}]);
+    let planned = place.json(["repair", "--dry-run"]).well().line();
+    assert_eq!((&planned["plan"], &planned["done"]), (&plan, &json!(false)));
+    assert_eq!(fs::read(&path).expect("there"), damaged, "it only said so");
+    let done = place.json(["repair"]).well().line();
+    assert_eq!((&done["plan"], &done["done"], &done["problems"]), (&plan, &json!(true), &json!(0)));
+    assert_eq!(fs::read(&path).expect("there"), whole);
+    place.run(["verify", "--deep", "--refs"]).well();
+
+    // A payload has one copy: it stays what it is.
+    flip_where(&place, &bytes[1_000..1_064]);
+    assert_eq!(place.json(["repair"]).well().line()["plan"], json!([]));
+    place.run(["get", &id, "-"]).failed(5, "CORRUPT");
+}
+
+#[test]
 fn an_error_of_a_damaged_store_names_file_and_offset() {
     let place = Place::new();
     let bytes = noise(8, 5_000);
