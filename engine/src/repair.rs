@@ -57,8 +57,8 @@ impl Mended {
     }
 }
 
-/// Repairs the store on a disk, under an exclusive lock; `dry` changes nothing, and shares it. `LOCKED`: somebody has it open. `CORRUPT`: no copy of its
-/// roots holds. O(tables, segments).
+/// Repairs the store on a disk, under an exclusive lock; `dry` changes nothing, and shares it. `LOCKED`: somebody has it open.
+/// `CORRUPT`: no copy of its roots holds. O(tables, segments).
 pub fn repair(disk: &Arc<dyn Disk>, dry: bool) -> Result<Vec<Repair>> {
     // Looked at before it is locked: a directory that is no store must not get a `LOCK`.
     init::check_is_store(&**disk)?;

@@ -1,8 +1,9 @@
 //! Checkpoints: the memtable becomes tables, and replay begins behind what they hold.
 //!
 //! Order, each step synced before the next begins: tables and mirrors -> directory -> manifest, both copies -> directory -> superblock,
-//! two and two -> what only the manifest before named is destroyed, log segments in which nothing is live among it. Until the superblock names the new manifest the old one counts with
-//! all that it names; a step that fails burns its ids, and nothing is destroyed before a later checkpoint has succeeded.
+//! two and two -> what only the manifest before named is destroyed, log segments in which nothing is live among it. Until the superblock
+//! names the new manifest the old one counts with all that it names; a step that fails burns its ids, and nothing is destroyed before a
+//! later checkpoint has succeeded.
 //!
 //! It does not know what entries mean.
 
