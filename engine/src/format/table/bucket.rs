@@ -86,11 +86,15 @@ impl<'a> Bucket<'a> {
         let kind = if overflow { PageKind::Overflow } else { PageKind::Bucket };
         let head = Head::expect(page, kind, keyspace)?;
         let count = usize::from(head.count);
-        let deletions_hold = count == 64 || head.deleted >> count == 0;
+        // First: nothing below is defined for more entries than a page has room for, and no page has a bit for each.
+        if count > capacity(value_len) {
+            return Err(BAD);
+        }
+        let deletions_hold = head.deleted >> count == 0;
         let extra_holds = head.extra == 0 || (head.extra == OVERFLOWS && !overflow);
         let end = BODY + count * (KEY_LEN + value_len);
         let rest_holds = page.get(end..SUM).is_some_and(is_zero);
-        if count > capacity(value_len) || !deletions_hold || !extra_holds || !rest_holds || (overflow && count == 0) {
+        if !deletions_hold || !extra_holds || !rest_holds || (overflow && count == 0) {
             return Err(BAD);
         }
         let bucket = Self { page, head, value_len };
@@ -183,5 +187,18 @@ mod tests {
         assert!(Bucket::decode(&page, Keyspace::Blob, false).is_err());
         assert!(Bucket::decode(&page, Keyspace::Chunk, true).is_err());
         assert_eq!((capacity(40), capacity(48)), (56, 50));
+    }
+
+    #[test]
+    fn a_page_that_counts_more_entries_than_it_holds_is_refused() {
+        let entries = vec![(vec![1; 32], Some(vec![7; 40]))];
+        for count in [57_u16, 63, 64, 65, 200, u16::MAX] {
+            let mut page = encode(Keyspace::Chunk, false, false, &entries);
+            put(&mut page, 2, &count.to_le_bytes());
+            for overflow in [false, true] {
+                assert!(Bucket::decode(&page, Keyspace::Chunk, overflow).is_err(), "{count}");
+                assert!(Bucket::known(&page, Keyspace::Chunk, overflow).is_err(), "{count}");
+            }
+        }
     }
 }
