@@ -9,9 +9,11 @@ mod commands;
 mod exit_code;
 mod files;
 mod output;
+mod owner;
 mod progress;
 mod record;
 mod session;
+mod several;
 mod values;
 
 use std::{process::ExitCode, sync::Arc};

@@ -6,7 +6,10 @@ use holdfast::{
     AccountScope, ConversationScope, Error, OpenMode, OpenOptions, RunScope, Scope, Store, World, ids::RunId,
 };
 
-use crate::output::{Output, invalid, shown};
+use crate::{
+    exit_code::Outcome,
+    output::{Output, invalid, shown},
+};
 
 /// Whose artifacts are meant unless somebody is named.
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";
@@ -57,6 +60,16 @@ impl Session {
         let done = done?;
         closed?;
         Ok(done)
+    }
+
+    /// Opens the store for reading, looks at it and closes.
+    pub(crate) fn look<T>(&self, command: &str, act: impl FnOnce(&Store) -> Outcome<T>) -> Outcome<T> {
+        let store = self.open(OpenMode::Read, command)?;
+        let seen = act(&store);
+        let closed = store.close();
+        let seen = seen?;
+        closed?;
+        Ok(seen)
     }
 
     /// An account, `default` unless it is named.

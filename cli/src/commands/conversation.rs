@@ -3,15 +3,14 @@
 use std::fmt;
 
 use clap::{Args, Subcommand};
-use holdfast::{
-    ConversationInfo, Fork, OpenMode, ids::ArtifactId, limits::LIST_PAGE_MAX, ownership::conversation::Verb,
-};
+use holdfast::{ConversationInfo, Fork, ids::ArtifactId, limits::LIST_PAGE_MAX, ownership::conversation::Verb};
 use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
     record::Brought,
     session::Session,
+    several::each_listed,
     values::{artifact_id, time_text},
 };
 
@@ -203,29 +202,17 @@ fn print(info: ConversationInfo, session: &Session) -> Outcome {
 }
 
 fn list(args: &ListArgs, session: &Session) -> Outcome {
-    let store = session.open(OpenMode::Read, "conversation list")?;
-    let listed = list_in(args, &store, session);
-    let closed = store.close();
-    listed?;
-    Ok(closed?)
-}
-
-fn list_in(args: &ListArgs, store: &holdfast::Store, session: &Session) -> Outcome {
     let scope = session.account(args.account.as_deref());
-    let mut after = args.after.clone();
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    loop {
-        let page = store.list_conversations(&scope, after.as_deref(), LIST_PAGE_MAX)?;
-        let Some(last) = page.last().map(|info| info.conversation.clone()) else { return Ok(()) };
-        after = Some(last);
-        for info in page {
-            if left == 0 {
-                return Ok(());
-            }
-            left -= 1;
+    session.look("conversation list", |store| {
+        let page = |after: Option<&String>| {
+            let page = store.list_conversations(&scope, after.map(String::as_str), LIST_PAGE_MAX)?;
+            let last = page.last().map(|info| info.conversation.clone());
+            Ok((page, last))
+        };
+        each_listed(args.limit, args.after.clone(), page, |info| {
             let listed = Listed::from(info);
             let line = format!("{}  {:<8}  {}", listed.opened_at, listed.state, listed.conversation);
-            session.output.line(&listed, line)?;
-        }
-    }
+            session.output.line(&listed, line)
+        })
+    })
 }

@@ -1,16 +1,15 @@
 //! `delete`: single artifacts, for good.
 
 use clap::Args;
-use holdfast::{
-    ArtifactInfo, Error, OpenMode, Scope, Store,
-    ids::{ArtifactId, RunId},
-};
+use holdfast::{ArtifactInfo, Error, ids::ArtifactId};
 use serde::Serialize;
 
 use crate::{
-    exit_code::{Failure, Outcome, help},
+    exit_code::{Outcome, help},
+    owner::OwnerArgs,
     session::Session,
-    values::{artifact_id, run_id},
+    several::each_id,
+    values::artifact_id,
 };
 
 /// Delete artifacts; they are unreadable when it returns, for good
@@ -29,15 +28,8 @@ pub(crate) struct DeleteArgs {
     /// Ids of the artifacts
     #[arg(required = true, value_name = "ID", value_parser = artifact_id)]
     ids: Vec<ArtifactId>,
-    /// Account that owns them; `default` if nothing else is named. Beside the others: the account that they must be of
-    #[arg(long, value_name = "A")]
-    account: Option<String>,
-    /// Conversation that owns them
-    #[arg(long, value_name = "C", conflicts_with = "run")]
-    conversation: Option<String>,
-    /// Run that has them and has not given them away
-    #[arg(long, value_name = "R", value_parser = run_id)]
-    run: Option<RunId>,
+    #[command(flatten)]
+    owner: OwnerArgs,
     /// Show what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
@@ -58,37 +50,17 @@ impl From<ArtifactInfo> for Deleted {
 }
 
 pub(crate) fn run(args: &DeleteArgs, session: &Session) -> Outcome {
-    let scope = session.scope(args.account.as_deref(), args.conversation.as_deref(), args.run);
+    let scope = args.owner.scope(session);
     if args.dry_run {
-        let store = session.open(OpenMode::Read, "delete")?;
-        let shown = each(args, session, |id| store.stat(scope, id));
-        let closed = store.close();
-        shown?;
-        return Ok(closed?);
+        return session.look("delete", |store| each(args, session, |id| store.stat(scope, id)));
     }
-    session.change("delete", |store: &Store| delete(args, store, scope, session))
-}
-
-fn delete(args: &DeleteArgs, store: &Store, scope: Scope<'_>, session: &Session) -> Outcome {
-    each(args, session, |id| store.delete(scope, id))
+    session.change("delete", |store| each(args, session, |id| store.delete(scope, id)))
 }
 
 /// A line for each, as soon as it is done.
 fn each(args: &DeleteArgs, session: &Session, act: impl Fn(ArtifactId) -> Result<ArtifactInfo, Error>) -> Outcome {
-    let mut first_failure = None;
-    for id in &args.ids {
-        match act(*id) {
-            Ok(info) => {
-                let line = Deleted::from(info);
-                session
-                    .output
-                    .line(&line, format!("{}  {:>12}  {:<8}  {}", line.id, line.size, line.state, line.name))?;
-            }
-            Err(error) => {
-                session.output.error(&error, Some(&id.to_string()));
-                first_failure.get_or_insert(error.kind().exit_code());
-            }
-        }
-    }
-    first_failure.map_or(Ok(()), |code| Err(Failure::Told(code)))
+    each_id(session, args.ids.iter().map(|id| (*id, act(*id))), |info| {
+        let line = Deleted::from(info);
+        session.output.line(&line, format!("{}  {:>12}  {:<8}  {}", line.id, line.size, line.state, line.name))
+    })
 }

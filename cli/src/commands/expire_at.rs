@@ -4,15 +4,16 @@ use clap::Args;
 use holdfast::{
     Store,
     clock::{Clock, OsClock},
-    ids::{ArtifactId, RunId},
+    ids::ArtifactId,
 };
 use serde::Serialize;
 
 use crate::{
     exit_code::{Outcome, help},
     output::invalid,
+    owner::OwnerArgs,
     session::Session,
-    values::{End, artifact_id, end, run_id, time_text},
+    values::{End, artifact_id, end, time_text},
 };
 
 /// Give an artifact another end, or none
@@ -35,15 +36,8 @@ pub(crate) struct ExpireAtArgs {
     /// A time, as 2099-01-01T00:00:00Z; from now on, as 90s, 15m, 12h or 30d; or `never`
     #[arg(value_name = "TIME", value_parser = end)]
     end: End,
-    /// Account that owns it; `default` if nothing else is named. Beside --run: the account that it must be of
-    #[arg(long, value_name = "A")]
-    account: Option<String>,
-    /// Conversation that owns it; its artifacts have no end of their own
-    #[arg(long, value_name = "C", conflicts_with = "run")]
-    conversation: Option<String>,
-    /// Run that has it and has not given it away
-    #[arg(long, value_name = "R", value_parser = run_id)]
-    run: Option<RunId>,
+    #[command(flatten)]
+    owner: OwnerArgs,
     /// Only if it still has this version, as `stat` shows it
     #[arg(long, value_name = "N")]
     if_version: Option<u64>,
@@ -57,7 +51,7 @@ struct Ends {
 }
 
 pub(crate) fn run(args: &ExpireAtArgs, session: &Session) -> Outcome {
-    let scope = session.scope(args.account.as_deref(), args.conversation.as_deref(), args.run);
+    let scope = args.owner.scope(session);
     let end = args.end.at(OsClock.wall()).ok_or_else(|| invalid("that is further away than the year 9999"))?;
     let set = |store: &Store| store.set_expiry(scope, args.id, end, args.if_version);
     let info = session.change("expire-at", set)?;

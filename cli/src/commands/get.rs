@@ -9,8 +9,8 @@ use std::{
 
 use clap::Args;
 use holdfast::{
-    ArtifactInfo, Error, Get, OpenMode, Scope, Store,
-    ids::{ArtifactId, RunId, Sha256},
+    ArtifactInfo, Error, Get, Scope, Store,
+    ids::{ArtifactId, Sha256},
 };
 use serde::Serialize;
 
@@ -18,8 +18,9 @@ use crate::{
     exit_code::{Failure, Outcome, help},
     files::{Sink, Target},
     output::{invalid, shown, stdout_failure},
+    owner::OwnerArgs,
     session::Session,
-    values::{ByteRange, artifact_id, byte_range, run_id, sha256},
+    values::{ByteRange, artifact_id, byte_range, sha256},
 };
 
 /// Get an artifact's bytes, verified
@@ -42,15 +43,8 @@ pub(crate) struct GetArgs {
     pub(crate) id: ArtifactId,
     /// File to write, or `-` for standard output
     pub(crate) path: Option<PathBuf>,
-    /// Account that owns it; `default` if nothing else is named. Beside the others: the account that they must be of
-    #[arg(long, value_name = "A")]
-    pub(crate) account: Option<String>,
-    /// Conversation that owns it
-    #[arg(long, value_name = "C", conflicts_with = "run")]
-    pub(crate) conversation: Option<String>,
-    /// Run that has it and has not given it away
-    #[arg(long, value_name = "R", value_parser = run_id)]
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) owner: OwnerArgs,
     /// Bytes A to B, both included and counted from 0; `A-` for all from A. Size and SHA-256 that are printed are those of the whole artifact
     #[arg(long, value_name = "A-B", value_parser = byte_range)]
     pub(crate) range: Option<ByteRange>,
@@ -60,13 +54,9 @@ pub(crate) struct GetArgs {
 }
 
 impl GetArgs {
-    fn scope<'a>(&'a self, session: &'a Session) -> Scope<'a> {
-        session.scope(self.account.as_deref(), self.conversation.as_deref(), self.run)
-    }
-
     /// The whole of an artifact of the default account.
     pub(crate) fn of(id: ArtifactId) -> Self {
-        Self { id, path: None, account: None, conversation: None, run: None, range: None, expect_sha256: None }
+        Self { id, path: None, owner: OwnerArgs::default(), range: None, expect_sha256: None }
     }
 }
 
@@ -79,15 +69,11 @@ struct Got {
 }
 
 pub(crate) fn run(args: &GetArgs, session: &Session) -> Outcome {
-    let store = session.open(OpenMode::Read, "get")?;
-    let got = get(args, &store, session);
-    let closed = store.close();
-    got?;
-    Ok(closed?)
+    session.look("get", |store| get(args, store, session))
 }
 
 fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
-    let scope = args.scope(session);
+    let scope = args.owner.scope(session);
     let info = store.stat(scope, args.id)?;
     let mut target = match &args.path {
         Some(path) if path.as_os_str() == "-" => {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use holdfast::{
-    ArtifactInfo, OpenMode, Store,
+    ArtifactInfo, Cursor, Store,
     ids::{ArtifactId, RunId},
     limits::LIST_PAGE_MAX,
 };
@@ -11,6 +11,7 @@ use crate::{
     exit_code::{Outcome, help},
     record::Record,
     session::Session,
+    several::each_listed,
     values::{artifact_id, run_id},
 };
 
@@ -46,54 +47,34 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs, session: &Session) -> Outcome {
-    let store = session.open(OpenMode::Read, "list")?;
-    session.warn_of_damage(&store);
-    let listed = if args.all { list_all(args, &store, session) } else { list(args, &store, session) };
-    let closed = store.close();
-    listed?;
-    Ok(closed?)
+    session.look("list", |store| {
+        session.warn_of_damage(store);
+        if args.all { list_all(args, store, session) } else { list(args, store, session) }
+    })
 }
 
 fn list(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
     let scope = session.scope(args.account.as_deref(), args.conversation.as_deref(), args.run);
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut cursor = args.after.map(|id| store.cursor(scope, id)).transpose()?;
-    loop {
-        let page = store.list(scope, cursor, LIST_PAGE_MAX)?;
-        if !print(page.artifacts, &mut left, session)? {
-            return Ok(());
-        }
-        match page.next {
-            Some(next) => cursor = Some(next),
-            None => return Ok(()),
-        }
-    }
+    let page = |after: Option<&Cursor>| {
+        let page = store.list(scope, after.copied(), LIST_PAGE_MAX)?;
+        Ok((page.artifacts, page.next))
+    };
+    let after = args.after.map(|id| store.cursor(scope, id)).transpose()?;
+    each_listed(args.limit, after, page, |info| print(info, session))
 }
 
 fn list_all(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
     let scope = session.account(args.account.as_deref());
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut after = args.after;
-    loop {
-        let page = store.list_all(&scope, after, LIST_PAGE_MAX)?;
-        let Some(last) = page.last().map(|info| info.id) else { return Ok(()) };
-        after = Some(last);
-        if !print(page, &mut left, session)? {
-            return Ok(());
-        }
-    }
+    let page = |after: Option<&ArtifactId>| {
+        let page = store.list_all(&scope, after.copied(), LIST_PAGE_MAX)?;
+        let last = page.last().map(|info| info.id);
+        Ok((page, last))
+    };
+    each_listed(args.limit, args.after, page, |info| print(info, session))
 }
 
-/// Prints a page; false once no more are wanted.
-fn print(page: Vec<ArtifactInfo>, left: &mut u64, session: &Session) -> Outcome<bool> {
-    for info in page {
-        if *left == 0 {
-            return Ok(false);
-        }
-        *left -= 1;
-        let record = Record::from(info);
-        let line = format!("{}  {}  {:>12}  {}", record.id, record.created_at, record.size, record.name);
-        session.output.line(&record, line)?;
-    }
-    Ok(*left > 0)
+fn print(info: ArtifactInfo, session: &Session) -> Outcome {
+    let record = Record::from(info);
+    let line = format!("{}  {}  {:>12}  {}", record.id, record.created_at, record.size, record.name);
+    session.output.line(&record, line)
 }

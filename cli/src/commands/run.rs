@@ -4,7 +4,7 @@ use std::fmt;
 
 use clap::{Args, Subcommand};
 use holdfast::{
-    BeginRun, ClaimReply, OpenMode, RunInfo, RunScope, RunToken, Store, Tag,
+    BeginRun, ClaimReply, RunInfo, RunScope, RunToken, Store, Tag,
     format::run::RunState,
     ids::RunId,
     limits::{LEASE_MS, LIST_PAGE_MAX, RUN_TTL_MS},
@@ -16,6 +16,7 @@ use crate::{
     exit_code::{Outcome, help},
     record::Brought,
     session::Session,
+    several::each_listed,
     values::{duration_ms, outcome, run_id, run_token, tag, time_text},
 };
 
@@ -329,29 +330,17 @@ fn add_tags(args: &TagArgs, session: &Session) -> Outcome {
 }
 
 fn list(args: &ListArgs, session: &Session) -> Outcome {
-    let store = session.open(OpenMode::Read, "run list")?;
-    let listed = list_in(args, &store, session);
-    let closed = store.close();
-    listed?;
-    Ok(closed?)
-}
-
-fn list_in(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
     let scope = session.account(args.account.as_deref());
-    let mut after = args.after;
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    loop {
-        let page = store.list_runs(&scope, after, LIST_PAGE_MAX)?;
-        let Some(last) = page.last().map(|info| info.run) else { return Ok(()) };
-        after = Some(last);
-        for info in page {
-            if left == 0 {
-                return Ok(());
-            }
-            left -= 1;
+    session.look("run list", |store| {
+        let page = |after: Option<&RunId>| {
+            let page = store.list_runs(&scope, after.copied(), LIST_PAGE_MAX)?;
+            let last = page.last().map(|info| info.run);
+            Ok((page, last))
+        };
+        each_listed(args.limit, args.after, page, |info| {
             let listed = Listed::from(info);
             let line = format!("{}  {}  {}", listed.run, listed.begun_at, listed.state);
-            session.output.line(&listed, line)?;
-        }
-    }
+            session.output.line(&listed, line)
+        })
+    })
 }

@@ -10,7 +10,7 @@ use crate::{
         artifact::{Artifact, Origin},
         commit::Edit,
         fence::{Fence, fence_key},
-        keyspace::{Keyspace, OwnerKind, ScopeRef},
+        keyspace::{Keyspace, ListPlace, Owner, OwnerKind, ScopeRef},
     },
     ids::{Lsn, ScopeHash},
 };
@@ -86,6 +86,16 @@ pub fn provenance(state: &dyn State, tenant: ScopeHash, artifact: &Artifact) -> 
         scopes.extend(run.into_iter().flat_map(|run| run.tags).map(|tag| (ScopeKind::Tag, tag)));
     }
     Ok(scopes)
+}
+
+/// Where the readable part of an owner's list begins at the earliest: what a reset or a deletion voided is a prefix of it, and is passed
+/// over by one look-up.
+pub fn void_until(state: &dyn State, owner: Owner) -> Result<Option<ListPlace>> {
+    if owner.kind != OwnerKind::Conversation {
+        return Ok(None);
+    }
+    let void_all = state.fence(ScopeKind::Conversation, ScopeHash(owner.id))?.void_all;
+    Ok((void_all != Lsn::NONE).then_some(ListPlace { attach_lsn: void_all, position: u32::MAX }))
 }
 
 /// What voids an artifact: the fences of where it comes from, held against the LSN that its writer began at, and those of whose it

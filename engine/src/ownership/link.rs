@@ -14,7 +14,7 @@ use super::{
 use crate::{
     canary::{self, Canary},
     catalog::State,
-    digest::{RandomIds, ScopeKind, TenantKeys},
+    digest::{RandomIds, TenantKeys},
     error::{Error, Kind, Result},
     format::{
         artifact::{Artifact, Origin},
@@ -163,9 +163,7 @@ fn chosen(state: &dyn State, now: Time, new: &NewFork) -> Result<Vec<Artifact>> 
     let owner = owner_of(&scope);
     let upto = upto.map(|id| Named { tenant, account, owner, id }.find(state)).transpose()?;
     let upto = upto.map(|artifact| artifact.place);
-    // What resets voided is a prefix of the list.
-    let void_all = state.fence(ScopeKind::Conversation, scope.scope)?.void_all;
-    let after = (void_all != Lsn::NONE).then_some(ListPlace { attach_lsn: void_all, position: u32::MAX });
+    let after = fences::void_until(state, owner)?;
     let mut chosen = Vec::new();
     artifact::each_of(state, &account, owner, after, &mut |artifact| {
         if upto.is_some_and(|upto| artifact.place > upto) {

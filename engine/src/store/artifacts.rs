@@ -8,18 +8,17 @@ use super::{ArtifactInfo, ArtifactState, Cursor, Get, ListPage, Store, info::Sho
 use crate::{
     catalog::State,
     commit::Request,
-    digest::ScopeKind,
     error::{Error, Kind, Result},
     format::{
         artifact::Artifact,
         keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind, ScopeRef},
     },
-    ids::{ArtifactId, Lsn, RunId, ScopeHash},
+    ids::{ArtifactId, RunId, ScopeHash},
     limits::LIST_PAGE_MAX,
     ownership::{
         AccountScope, Scope, Tenant,
         artifact::{self, Life, Named, check_readable},
-        conversation,
+        conversation, fences,
     },
 };
 
@@ -53,7 +52,7 @@ impl Store {
         let Place { tenant, account, owner } = self.place(&scope)?;
         let limit = limit.clamp(1, LIST_PAGE_MAX);
         let mut page = ListPage::default();
-        let from = after.map(|c| c.0).max(self.void_until(owner)?);
+        let from = after.map(|c| c.0).max(fences::void_until(&self.published.read(), owner)?);
         let mut after = from.map(|place| account.owner_key(owner, place));
         loop {
             let entries =
@@ -203,16 +202,6 @@ impl Store {
             _ => error,
         };
         place.named(id).find(&self.published.read()).map_err(lost)
-    }
-
-    /// What a reset or a deletion voided of an owner's list is a prefix of it, and is passed over by one look-up.
-    fn void_until(&self, owner: Owner) -> Result<Option<ListPlace>> {
-        if owner.kind != OwnerKind::Conversation {
-            return Ok(None);
-        }
-        let fence = self.published.read().fence(ScopeKind::Conversation, ScopeHash(owner.id))?;
-        let place = ListPlace { attach_lsn: fence.void_all, position: u32::MAX };
-        Ok((fence.void_all != Lsn::NONE).then_some(place))
     }
 
     /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody

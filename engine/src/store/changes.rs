@@ -8,14 +8,11 @@ use crate::{
     digest::RandomIds,
     entropy,
     error::{Error, Kind, Result},
-    format::{
-        artifact::Artifact,
-        keyspace::{Owner, OwnerKind},
-    },
+    format::keyspace::{Owner, OwnerKind},
     ids::{ArtifactId, ScopeHash, Time},
     ownership::{
         ConversationScope, Scope, account,
-        artifact::{self, Into, Life},
+        artifact::{self, Into},
         ending::{self, NewEnd},
         link::{self, Linked, NewFork, NewLink},
         names,
@@ -167,16 +164,8 @@ impl Store {
             move |stage, room| link::fork(stage, stage.lsn(), stage.now(), &new, room),
         )?;
         let (scope, place) = (Scope::Conversation(fork.to), Place { tenant, account: forked.account, owner });
-        let artifacts = forked.artifacts.into_iter().map(|artifact| self.forked(&scope, &place, artifact));
+        let artifacts = forked.artifacts.into_iter().map(|artifact| self.brought(&scope, &place, artifact));
         Ok(ForkReply { artifacts: artifacts.collect::<Result<_>>()?, replayed: forked.replayed })
-    }
-
-    fn forked(&self, scope: &Scope<'_>, place: &Place, artifact: Artifact) -> Result<ClaimedInfo> {
-        let info = self.info(scope, place, artifact)?;
-        Ok(match info.life() {
-            Life::Readable => ClaimedInfo::Here(Box::new(info)),
-            _ => ClaimedInfo::Gone(info.id, info.state.as_str()),
-        })
     }
 
     /// Records by their ids: for each the record, or why there is none.

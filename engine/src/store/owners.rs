@@ -7,6 +7,7 @@ use crate::{
     entropy,
     error::{Error, Kind, Result},
     format::{
+        artifact::Artifact,
         claim::SkipReason,
         commit::Edit,
         conversation::{Conversation, ConversationState},
@@ -372,10 +373,15 @@ impl Store {
         let Some(record) = record.filter(|record| record.owner == place.owner) else {
             return Ok(ClaimedInfo::Gone(id, "deleted"));
         };
+        self.brought(scope, place, record)
+    }
+
+    /// What a claim or a fork brought, as it is now.
+    pub(super) fn brought(&self, scope: &Scope<'_>, place: &Place, record: Artifact) -> Result<ClaimedInfo> {
         let info = self.info(scope, place, record)?;
         Ok(match info.life() {
             Life::Readable => ClaimedInfo::Here(Box::new(info)),
-            _ => ClaimedInfo::Gone(id, info.state.as_str()),
+            _ => ClaimedInfo::Gone(info.id, info.state.as_str()),
         })
     }
 
