@@ -102,6 +102,16 @@ pub enum Destination<'a> {
     },
 }
 
+impl<'a> From<Destination<'a>> for Scope<'a> {
+    fn from(destination: Destination<'a>) -> Self {
+        match destination {
+            Destination::Account(scope) => Self::Account(scope),
+            Destination::Conversation(scope) => Self::Conversation(scope),
+            Destination::Run { tenant, token } => Self::Run(RunScope { tenant, account: None, run: token.run }),
+        }
+    }
+}
+
 /// A tenant, found by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tenant {

@@ -223,6 +223,24 @@ impl Store {
         Ok(ArtifactInfo::new(shown, artifact, life))
     }
 
+    /// Whoever hears that an artifact is gone hears it after every restart: that it has expired is durable first. `scopes`: whose it may
+    /// be.
+    pub(super) fn told<T>(&self, scopes: &[Scope<'_>], decided: Result<T>) -> Result<T> {
+        if let Err(error) = &decided
+            && error.kind() == Kind::Gone
+            && let Some(id) = error.place().artifact
+        {
+            for scope in scopes {
+                if let Ok(place) = self.place(scope)
+                    && let Ok(record) = self.record(&place, id)
+                {
+                    self.info(scope, &place, record)?;
+                }
+            }
+        }
+        decided
+    }
+
     /// The account's id as a caller gave it: here, or at its first write.
     pub(super) fn account_text(&self, scope: &Scope<'_>, account: &AccountRef) -> Result<String> {
         let given = match scope {

@@ -92,7 +92,7 @@ impl Store {
         let new = NewEnd { named: place.named(id), expires_at, if_version };
         let decide = move |stage: &mut Stage<'_>| ending::set_expiry(stage, stage.now(), &new);
         let decided = writing.commit.run(Request::new(self.record_len(&place, id) + ending::DUE_LEN_MAX, decide));
-        let artifact = self.told(&[(&scope, &place)], decided)?;
+        let artifact = self.told(&[scope], decided)?;
         self.info(&scope, &place, artifact)
     }
 
@@ -136,7 +136,7 @@ impl Store {
         let decide = move |stage: &mut Stage<'_>| link::link(stage, stage.lsn(), stage.now(), &new);
         let len = link::FIXED_LEN_MAX + 2 * self.record_len(&from, link.id);
         let decided = writing.commit.run(Request::new(len, decide));
-        let Linked { artifact, replayed } = self.told(&[(&link.from, &from), (&link.to, &to)], decided)?;
+        let Linked { artifact, replayed } = self.told(&[link.from, link.to], decided)?;
         Ok(LinkReply { artifact: self.info(&link.to, &to, artifact)?, replayed })
     }
 
@@ -182,21 +182,6 @@ impl Store {
     /// Length of the edit of a record at most. One that is not published yet may be there when its change is decided.
     fn record_len(&self, place: &Place, id: ArtifactId) -> usize {
         self.record(place, id).map_or(artifact::RECORD_LEN_MAX, |record| artifact::record_len(&record))
-    }
-
-    /// Whoever hears that an artifact is gone hears it after every restart: that it has expired is durable first.
-    fn told<T>(&self, places: &[(&Scope<'_>, &Place)], decided: Result<T>) -> Result<T> {
-        if let Err(error) = &decided
-            && error.kind() == Kind::Gone
-            && let Some(id) = error.place().artifact
-        {
-            for (scope, place) in places {
-                if let Ok(record) = self.record(place, id) {
-                    self.info(scope, place, record)?;
-                }
-            }
-        }
-        decided
     }
 
     /// An end of a link. What a run has is claimed, and not linked.

@@ -94,10 +94,11 @@ impl Store {
         &self.report
     }
 
-    /// Stores the bytes of `source` as a new artifact of an account, a conversation or a run. They are durable when this returns; on any error nothing of
-    /// them can be seen.
+    /// Stores the bytes of `source` as a new artifact of an account, a conversation or a run. They are durable when this returns; on any
+    /// error nothing of them can be seen.
     pub fn put(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
-        self.writing()?.ingest.put(put, source)
+        let done = self.writing()?.ingest.put(put, source);
+        self.told(&[put.scope.into()], done)
     }
 
     /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.

@@ -100,6 +100,21 @@ fn s19_what_has_ended_is_not_revived_also_when_the_clock_goes_back() {
 }
 
 #[test]
+fn a_retry_that_hears_that_its_artifact_expired_hears_it_also_when_the_clock_goes_back() {
+    let mut bench = Bench::new();
+    let start = bench.now();
+    let put = Put { expires_at: Some(Time(start.0 + DAY)), op_id: Some("op"), ..into_account("a") };
+    let id = bench.put(&put, b"a").expect("puts").id;
+    assert_eq!(bench.put(&put, b"a").expect("is answered").id, id);
+    bench.later(DAY);
+    assert_eq!(kind(bench.put(&put, b"a")), Kind::Gone);
+    bench.machine.clock.set(start);
+    bench.restart();
+    assert_eq!(kind(bench.put(&put, b"a")), Kind::Gone, "somebody was told so");
+    assert_eq!(kind(bench.read(account("ann"), id)), Kind::Gone);
+}
+
+#[test]
 fn an_end_is_set_for_the_version_that_was_seen_and_lies_ahead() {
     let bench = Bench::new();
     let [(scope, id), _, (of_run, pending)] = one_of_each(&bench);
