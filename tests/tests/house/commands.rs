@@ -50,6 +50,21 @@ fn command_of(words: &[String]) -> Option<&str> {
     None
 }
 
+/// The file of a command, and those of the groups of arguments that it shares with others.
+fn arguments_of(command: &str) -> String {
+    let own = text(&format!("cli/src/commands/{}.rs", command.replace('-', "_")));
+    let shared = files("cli/src").into_iter().filter(|path| !path.starts_with("cli/src/commands/"));
+    let shared: String = shared.map(|path| text(&path)).filter(|text| shares(&own, text)).collect();
+    own + &shared
+}
+
+/// True if a command takes a group of arguments that a text defines.
+fn shares(command: &str, text: &str) -> bool {
+    let fields = command.split("#[command(flatten)]").skip(1).filter_map(|rest| rest.trim_start().lines().next());
+    let mut groups = fields.filter_map(|field| Some(field.split_once(": ")?.1.trim_end_matches(',')));
+    groups.any(|group| text.contains(&format!("struct {group} ")))
+}
+
 fn papers() -> Vec<String> {
     let mut papers = files("docs");
     papers.push("README.md".to_owned());
@@ -67,7 +82,7 @@ fn the_papers_show_no_command_and_no_option_that_is_not_there() {
                 continue;
             }
             assert!(commands.contains(command), "{paper} shows `holdfast {}`: there is no {command}", words.join(" "));
-            let source = text(&format!("cli/src/commands/{}.rs", command.replace('-', "_")));
+            let source = arguments_of(command);
             for option in words.iter().filter_map(|word| word.strip_prefix("--")).filter(|option| !option.is_empty()) {
                 let field = format!(" {}:", option.split('=').next().unwrap_or(option).replace('-', "_"));
                 let known = ["store", "json", "help", "version"].contains(&option) || source.contains(&field);
