@@ -53,11 +53,13 @@ pub enum Canary {
     OldEndStays = 23,
     /// A link is held against fences as if its writer had begun with it.
     LinkBornAnew = 24,
+    /// A fork counts one reference for all its copies of a blob.
+    ForkCountsOnce = 25,
 }
 
 impl Canary {
     /// Every seeded bug.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::AckBeforeSync,
         Self::NoDirectorySync,
         Self::UnsaltedChecksums,
@@ -82,6 +84,7 @@ impl Canary {
         Self::DeletedReadable,
         Self::OldEndStays,
         Self::LinkBornAnew,
+        Self::ForkCountsOnce,
     ];
 }
 

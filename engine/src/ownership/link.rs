@@ -239,6 +239,7 @@ fn copies(
         artifacts.push(artifact);
     }
     for (content, more) in blobs.into_values() {
+        let more = if canary::sings(Canary::ForkCountsOnce) { 1 } else { more };
         edits.extend(artifact::blob_edits(state, &content, more)?);
     }
     Ok((edits, artifacts))

@@ -318,7 +318,13 @@ impl Steps {
         let mut steps = vec![Step::Own(OwnStep::Open(0)), Step::Own(OwnStep::Open(1)), Step::Own(OwnStep::Begin)];
         let put = self.put_of(1 + random.index(900));
         self.bytes += put.bytes.len();
-        steps.push(Step::Put(PutStep { into: Into::Conversation(0), account: 0, ..put }));
+        // Twice: a fork of both counts two references.
+        let twin = self.put(Arc::clone(&put.bytes));
+        steps.extend([put, twin].map(|put| Step::Put(PutStep { into: Into::Conversation(0), account: 0, ..put })));
+        // The third of all artifacts has an end, and gets another one.
+        let ends = self.put_of(1 + random.index(300));
+        steps.push(Step::Put(PutStep { expires_in: Some(3_000_000), ..ends }));
+        steps.push(Step::Own(OwnStep::End(2, 400_000_000_000)));
         for step in std::mem::take(&mut self.built) {
             steps.push(step);
             for _ in 0..random.below(3) {
@@ -326,7 +332,7 @@ impl Steps {
                 steps.push(step);
             }
         }
-        steps.insert(4 + random.index(steps.len() / 2), Step::Own(OwnStep::Fork(0, 1)));
+        steps.insert(7 + random.index(steps.len() / 2), Step::Own(OwnStep::Fork(0, 1)));
         // Whatever a deletion may take is there by then.
         let at = steps.len() / 2 + random.index(steps.len() / 2);
         steps.insert(at, Step::Own(OwnStep::Delete(random.index(2))));
