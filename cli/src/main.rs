@@ -21,7 +21,7 @@ use std::{process::ExitCode, sync::Arc};
 use clap::Parser;
 use commands::{
     Cli, Command, checkpoint, completions, conversation, delete, expire_at, get, init, inspect, link, list, man, put,
-    quickstart, rename, repair, run, stat, stats, verify,
+    quickstart, rename, repair, run, stat, stats, tenant, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -53,6 +53,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Delete(args) => delete::run(args, session),
         Command::Conversation(args) => conversation::run(args, session),
         Command::Run(args) => run::run(args, session),
+        Command::Tenant(args) => tenant::run(args, session),
         Command::Verify(args) => verify::run(args, session),
         Command::Repair(args) => repair::run(args, session),
         Command::Inspect(args) => inspect::run(args, session),

@@ -9,7 +9,7 @@ use crate::{
         superblock::{COPIES, LEN, Superblock},
     },
     health::Health,
-    ids::FileId,
+    ids::{FileId, TenantNumber},
     limits::{BLOCK, CEILING_STEP, FILE_ID_MAX},
     sync::{Arc, Mutex},
 };
@@ -144,6 +144,15 @@ impl Root {
         }
         state.next_file += 1;
         Ok(FileId(state.next_file - 1))
+    }
+
+    /// A tenant's number that was never used, likewise.
+    pub fn allocate_tenant(&self) -> Result<TenantNumber> {
+        let mut state = self.state.lock();
+        let number = state.superblock.ceiling_tenant;
+        let next = number.checked_add(1).ok_or_else(used_up)?;
+        self.write(&mut state, |s| s.ceiling_tenant = next)?;
+        Ok(TenantNumber(number))
     }
 
     /// A generation that was never used, likewise.

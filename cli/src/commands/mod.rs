@@ -19,6 +19,7 @@ pub(crate) mod repair;
 pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
+pub(crate) mod tenant;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Delete(delete::DeleteArgs),
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
+    Tenant(tenant::TenantArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
     Inspect(inspect::InspectArgs),

@@ -109,6 +109,25 @@ fn leases_tags_and_lists_have_their_names() {
 }
 
 #[test]
+fn a_tenant_is_created_once_and_sees_nothing_of_another() {
+    let place = Place::new();
+    place.write("report.txt", "a report\n");
+    let ours = text(&place.json(["put", "report.txt"]).well().line(), "id");
+    place.run(["--tenant", "acme", "put", "report.txt"]).failed(3, "NOT_FOUND");
+    place.run(["tenant", "show", "acme"]).failed(3, "NOT_FOUND");
+    let created = place.json(["tenant", "create", "acme"]).well().line();
+    assert_eq!(keys(&created), ["created_at", "existed", "number", "tenant"]);
+    assert_eq!((&created["number"], &created["existed"]), (&json!(2), &json!(false)));
+    assert_eq!(place.json(["tenant", "create", "acme"]).well().line()["existed"], true);
+    assert_eq!(place.json(["tenant", "show", "acme"]).well().line()["created_at"], created["created_at"]);
+    place.run(["tenant", "create", "no name"]).failed(2, "INVALID_ARGUMENT");
+    let theirs = text(&place.json(["--tenant", "acme", "put", "report.txt"]).well().line(), "id");
+    assert_ne!(ours, theirs);
+    place.run(["--tenant", "acme", "stat", &ours]).failed(3, "NOT_FOUND");
+    assert_eq!(place.json(["--tenant", "acme", "list"]).well().line()["id"], theirs);
+}
+
+#[test]
 fn a_conversation_is_found_by_its_own_account_or_by_none() {
     let place = Place::new();
     place.run(["conversation", "open", "--account", "ann", "--conversation", "c"]).well();

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "init",
     "put",
     "get",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 20] = [
     "delete",
     "conversation",
     "run",
+    "tenant",
     "verify",
     "repair",
     "inspect",
@@ -28,9 +29,10 @@ const COMMANDS: [&str; 20] = [
 ];
 
 /// Verbs of commands that have some.
-const VERBS: [(&str, &[&str]); 2] = [
+const VERBS: [(&str, &[&str]); 3] = [
     ("conversation", &["open", "archive", "unarchive", "reset", "fork", "delete", "list"]),
     ("run", &["begin", "renew", "pause", "tag", "claim", "finish", "list"]),
+    ("tenant", &["create", "show"]),
 ];
 
 /// Every command with a help of its own.

@@ -15,12 +15,12 @@ use crate::{
     error::{Error, Kind, Result},
     format::{
         keyspace::Keyspace,
-        manifest::{Manifest, ManifestTable, Sums},
+        manifest::{Manifest, ManifestTable, Sums, Tenant},
         superblock::ReplayPosition,
     },
     health::Health,
     ids::{FileId, Lsn, StoreUuid},
-    limits::{CHECKPOINT_LOG_BYTES, MANIFEST_SEGMENTS_MAX, MANIFEST_TABLES_MAX, MEMTABLE_BYTES},
+    limits::{CHECKPOINT_LOG_BYTES, MANIFEST_SEGMENTS_MAX, MANIFEST_TABLES_MAX, MEMTABLE_BYTES, TENANTS_MAX},
     log::append::Point,
     manifest,
     segment::{Segments, writer},
@@ -215,11 +215,7 @@ impl Checkpointer {
             }
             Err(error) => {
                 state.frozen = Some(frozen);
-                let error = self.ground.health.notice(error);
-                if self.ground.health.is_writable() {
-                    self.take_back(&made);
-                }
-                Err(error)
+                Err(self.failed(error, &made))
             }
         }
     }
@@ -293,6 +289,37 @@ impl Checkpointer {
         root.update(|s| (s.manifest, s.replay) = (named, replay))
     }
 
+    /// Names a manifest with one tenant more, of a number that was never used. The tenant's record may follow.
+    pub fn add_tenant(&self, key: [u8; 32]) -> Result<Tenant> {
+        let mut state = self.state.lock();
+        self.ground.health.check()?;
+        if state.manifest.tenants.len() >= TENANTS_MAX as usize {
+            return Err(Error::new(Kind::Limit, "the store has as many tenants as a manifest can name"));
+        }
+        let root = &self.ground.root;
+        let tenant = Tenant { number: root.allocate_tenant()?, key };
+        let mut manifest = Manifest { generation: root.allocate_generation()?, ..state.manifest.clone() };
+        manifest.tenants.push(tenant.clone());
+        let mut made = Made::default();
+        match self.name(&manifest, state.manifest.generation, root.current().replay, &mut made) {
+            Ok(()) => {
+                let before = std::mem::replace(&mut state.manifest, manifest);
+                self.destroy_manifest(before.generation);
+                Ok(tenant)
+            }
+            Err(error) => Err(self.failed(error, &made)),
+        }
+    }
+
+    /// What a caller hears of a step that failed; its files go, where anything may be written at all.
+    fn failed(&self, error: Error, made: &Made) -> Error {
+        let error = self.ground.health.notice(error);
+        if self.ground.health.is_writable() {
+            self.take_back(made);
+        }
+        error
+    }
+
     /// One step of a merge, if one is worth it: a table is written, or the manifest names the merged run in the place of the others.
     fn merge_step(&self, state: &mut State) -> Result<()> {
         let tables = self.ground.published.read().tables();
@@ -313,11 +340,7 @@ impl Checkpointer {
             }
             Err(error) => {
                 made.tables.extend(job.ids());
-                let error = self.ground.health.notice(error);
-                if self.ground.health.is_writable() {
-                    self.take_back(&made);
-                }
-                return Err(error);
+                return Err(self.failed(error, &made));
             }
         }
         Ok(())

@@ -205,7 +205,8 @@ impl Ingest {
         begun.new.media_type = media.media_type;
         begun.new.detected_type = media.detected_type;
         let tenant = begun.new.owner.account.tenant;
-        let intake = Intake::new(self, self.ground.door.keys(tenant)?, tenant, compressor);
+        let keys = self.ground.door.keys(tenant)?;
+        let intake = Intake::new(self, &keys, tenant, compressor);
         let outcome = if is_small {
             self.put_small(begun, intake, &mut cutter)
         } else {

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{account, conversation, names, token::RunToken};
+use super::{account, conversation, names, tenant, token::RunToken};
 use crate::{
     catalog::State,
     digest::{Identity, ScopeKind, StoreKeys, TenantKeys},
     error::{Error, Kind, Result},
     format::{
-        keyspace::{AccountRef, Keyspace, ScopeRef, tenant_key},
+        keyspace::{AccountRef, ScopeRef},
         manifest::Tenant as TenantKey,
-        value::TenantValue,
     },
     ids::{IdentityHash, OpHash, RunId, ScopeHash, TenantNumber},
+    sync::RwLock,
 };
 
 /// An account as a caller names it.
@@ -124,25 +124,31 @@ pub struct Tenant {
 /// Keys of the store and of its tenants.
 pub struct Door {
     store: StoreKeys,
-    tenants: BTreeMap<TenantNumber, TenantKeys>,
+    tenants: RwLock<BTreeMap<TenantNumber, TenantKeys>>,
 }
 
 impl Door {
     /// Derives the keys from the store's secret and those of its tenants.
     pub fn new(secret: &[u8; 32], tenants: &[TenantKey]) -> Self {
         let tenants = tenants.iter().map(|tenant| (tenant.number, TenantKeys::new(&tenant.key))).collect();
-        Self { store: StoreKeys::new(secret), tenants }
+        Self { store: StoreKeys::new(secret), tenants: RwLock::new(tenants) }
+    }
+
+    /// Lets a new tenant in, whose key is in the manifest.
+    pub fn add(&self, tenant: &TenantKey) {
+        self.tenants.write().insert(tenant.number, TenantKeys::new(&tenant.key));
+    }
+
+    /// The hash of a tenant's name, be there one or not.
+    pub fn tenant_named(&self, name: &str) -> Result<ScopeHash> {
+        names::caller_id(name)?;
+        Ok(self.store.scope(TenantNumber(0), ScopeKind::Tenant, name))
     }
 
     /// The tenant of a name. It does not come into being by being named.
     pub fn tenant(&self, state: &dyn State, name: &str) -> Result<Tenant> {
-        names::caller_id(name)?;
-        let name = self.store.scope(TenantNumber(0), ScopeKind::Tenant, name);
-        let Some(value) = state.get(Keyspace::Tenant, &tenant_key(name))? else {
-            return Err(Error::new(Kind::NotFound, "no tenant of that name"));
-        };
-        let number = TenantValue::decode(&value).map_err(|bad| Error::new(Kind::Corrupt, bad.what))?.number;
-        Ok(Tenant { number, name })
+        let name = self.tenant_named(name)?;
+        Ok(Tenant { number: tenant::live(state, name)?.number, name })
     }
 
     /// The account that a caller means. An account comes into being with its first write; a tenant does not.
@@ -217,15 +223,24 @@ impl Door {
     }
 
     /// Keys of a tenant.
-    pub fn keys(&self, tenant: TenantNumber) -> Result<&TenantKeys> {
-        self.tenants.get(&tenant).ok_or_else(|| Error::new(Kind::Corrupt, "the manifest has no key for a tenant"))
+    pub fn keys(&self, tenant: TenantNumber) -> Result<TenantKeys> {
+        let keys = self.tenants.read().get(&tenant).cloned();
+        keys.ok_or_else(|| Error::new(Kind::Corrupt, "the manifest has no key for a tenant"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{catalog::Catalog, format::commit::Edit, ids::Time};
+    use crate::{
+        catalog::Catalog,
+        format::{
+            commit::Edit,
+            keyspace::{Keyspace, tenant_key},
+            value::TenantValue,
+        },
+        ids::Time,
+    };
 
     fn with_tenants(names: &[&str]) -> (Door, Catalog) {
         let numbers = (1..).map(TenantNumber).take(names.len());

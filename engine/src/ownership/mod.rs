@@ -15,6 +15,7 @@ pub mod link;
 pub mod names;
 pub mod references;
 pub mod run;
+pub mod tenant;
 pub mod token;
 pub mod upload;
 

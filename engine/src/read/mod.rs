@@ -83,14 +83,14 @@ impl Reader {
         let is_whole = range == (0..size) && size <= WHOLE_READ_MAX;
         let root = PageEntry { id: artifact.blob_root, len: size };
         let keys = self.door.keys(artifact.account.tenant)?;
-        let read = if is_whole { self.whole(keys, root, take) } else { self.part(keys, root, range, take) };
+        let read = if is_whole { self.whole(&keys, root, take) } else { self.part(&keys, root, range, take) };
         read.map_err(|e| e.of_artifact(artifact.id))
     }
 
     /// Gives out all of an artifact's bytes, each chunk verified before its own.
     pub fn each(&self, artifact: &Artifact, take: Take<'_>) -> Result<()> {
         let root = PageEntry { id: artifact.blob_root, len: artifact.size };
-        self.part(self.door.keys(artifact.account.tenant)?, root, 0..artifact.size, take)
+        self.part(&self.door.keys(artifact.account.tenant)?, root, 0..artifact.size, take)
     }
 
     /// Verified before the first byte leaves.
@@ -126,7 +126,7 @@ impl Reader {
 
     /// A chunk or page of a tenant, its bytes checked against its id.
     pub fn chunk(&self, tenant: TenantNumber, id: ChunkId) -> Result<(FrameKind, Vec<u8>)> {
-        self.fetch(self.door.keys(tenant)?, id).map(|fetched| (fetched.kind, fetched.raw))
+        self.fetch(&self.door.keys(tenant)?, id).map(|fetched| (fetched.kind, fetched.raw))
     }
 
     /// Looked up and read; if that is not what the id stands for, once more: it may have been moved or healed in between.

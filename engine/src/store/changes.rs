@@ -131,7 +131,7 @@ impl Store {
             detach: link.detach,
             op: link.op_id.map(|op_id| self.door.op(to.tenant.number, within, op_id)).transpose()?,
             began,
-            keys: self.door.keys(to.tenant.number)?.clone(),
+            keys: self.door.keys(to.tenant.number)?,
         };
         let decide = move |stage: &mut Stage<'_>| link::link(stage, stage.lsn(), stage.now(), &new);
         let len = link::FIXED_LEN_MAX + 2 * self.record_len(&from, link.id);
@@ -155,7 +155,7 @@ impl Store {
             upto: fork.upto,
             into,
             began,
-            keys: self.door.keys(tenant.number)?.clone(),
+            keys: self.door.keys(tenant.number)?,
         };
         let owner = Owner { kind: OwnerKind::Conversation, id: new.into.scope.scope.0 };
         let counted = new.clone();

@@ -19,7 +19,7 @@ use crate::{
     recovery::OpenReport,
     repair::{self, Repair},
     segment::Segments,
-    sync::Arc,
+    sync::{Arc, Mutex},
     verify::{self, VerifyOptions, VerifyReport},
 };
 
@@ -30,6 +30,7 @@ mod open;
 mod options;
 mod owners;
 mod stats;
+mod tenants;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};
 pub use stats::Stats;
+pub use tenants::TenantInfo;
 
 /// Everything through which a store reaches the world.
 #[derive(Clone)]
@@ -81,6 +83,8 @@ struct Writing {
     commit: Arc<Commit>,
     ingest: Ingest,
     checkpointer: Arc<Checkpointer>,
+    /// Tenants are made one at a time.
+    tenants: Mutex<()>,
 }
 
 impl Store {

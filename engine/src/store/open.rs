@@ -15,7 +15,7 @@ use crate::{
     pins::Pins,
     read::Reader,
     recovery::{self, finish, init},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
 impl Store {
@@ -106,7 +106,7 @@ impl Store {
                     budget: Arc::clone(&budget),
                 };
                 let ingest = Ingest::new(ground, options.tuning);
-                Some(Writing { commit, ingest, checkpointer })
+                Some(Writing { commit, ingest, checkpointer, tenants: Mutex::new(()) })
             }
         };
         Ok(Self {

@@ -5,4 +5,5 @@ mod changes;
 mod conversations;
 mod records;
 mod runs;
+mod tenants;
 mod together;
