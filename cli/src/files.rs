@@ -153,13 +153,13 @@ impl Read for Source<'_> {
 /// Where a get writes. It remembers why writing failed: the engine only sees that it did.
 pub(crate) struct Sink<'a> {
     to: &'a mut dyn Write,
-    progress: Progress,
+    progress: &'a mut Progress,
     failure: Option<io::Error>,
 }
 
 impl<'a> Sink<'a> {
-    pub(crate) fn new(to: &'a mut dyn Write, len: u64) -> Self {
-        Self { to, progress: Progress::new("get", len), failure: None }
+    pub(crate) fn new(to: &'a mut dyn Write, progress: &'a mut Progress) -> Self {
+        Self { to, progress, failure: None }
     }
 
     pub(crate) fn failure(self) -> Option<io::Error> {

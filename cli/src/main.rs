@@ -7,6 +7,7 @@
 mod bench;
 mod commands;
 mod exit_code;
+mod export;
 mod files;
 mod output;
 mod owner;

@@ -5,8 +5,10 @@
 
 use std::{
     fmt::Display,
+    fs::File,
     io::{self, Write},
     ops::RangeInclusive,
+    os::fd::AsFd,
 };
 
 use holdfast::{Error, Kind};
@@ -91,6 +93,11 @@ impl Output {
 
 fn to_json(object: &impl Serialize) -> String {
     serde_json::to_string(object).expect("the objects are plain structs with string keys")
+}
+
+/// Standard output without the standard library's buffer, which looks for the ends of lines in bytes that have none.
+pub(crate) fn standard_output() -> Outcome<File> {
+    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(stdout_failure)
 }
 
 /// What a failed write to standard output means.

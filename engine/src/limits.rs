@@ -84,6 +84,8 @@ pub const MEDIA_TYPE_LEN_MAX: usize = 255;
 pub const ARTIFACT_KEY_LEN_MAX: usize = 1024;
 /// Records of one page of a list.
 pub const LIST_PAGE_MAX: usize = 1000;
+/// Records of a list that is sorted otherwise than they came.
+pub const LIST_SORTED_MAX: usize = 10_000;
 /// How long an account's op outcome answers a retry.
 pub const ACCOUNT_OP_KEPT_MS: u64 = 7 * 24 * 3600 * 1000;
 /// How long a run's op outcomes answer a retry once it is finished.

@@ -1,13 +1,16 @@
 //! `conversation`: what owns files for exactly as long as it lives.
 
-use std::fmt;
+use std::{fmt, io, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use holdfast::{ConversationInfo, Fork, ids::ArtifactId, limits::LIST_PAGE_MAX, ownership::conversation::Verb};
+use holdfast::{ConversationInfo, Error, Fork, ids::ArtifactId, limits::LIST_PAGE_MAX, ownership::conversation::Verb};
 use serde::Serialize;
 
 use crate::{
-    exit_code::{Outcome, help},
+    exit_code::{Failure, Outcome, help},
+    export::{self, Broken},
+    files::Target,
+    output::{shown, standard_output, stdout_failure},
     record::Brought,
     session::Session,
     several::each_listed,
@@ -53,6 +56,18 @@ enum ConversationCommand {
         &[0, 1, 2, 3, 4, 5, 6, 7],
     ))]
     Fork(ForkArgs),
+    /// Write everything readable in it to a tar archive
+    ///
+    /// A manifest comes first, then the files, in the order that their puts were given with `--order`, else as they came. At most 10,000.
+    /// PATH never holds a part; the same files give the same archive, byte for byte.
+    #[command(after_help = help(
+        &[
+            "holdfast conversation export --conversation thread-7 thread-7.tar",
+            "holdfast conversation export --conversation thread-7 - | tar -tv",
+        ],
+        &[0, 1, 2, 3, 5, 6, 7],
+    ))]
+    Export(ExportArgs),
     /// Delete it with everything that it owns, for good: its id is never used again
     #[command(after_help = help(&["holdfast conversation delete --conversation thread-7"], &[0, 1, 2, 3, 5, 6, 7]))]
     Delete(One),
@@ -90,6 +105,15 @@ struct ForkArgs {
 }
 
 #[derive(Args)]
+struct ExportArgs {
+    #[command(flatten)]
+    of: One,
+    /// File to write, or `-` for standard output
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+}
+
+#[derive(Args)]
 struct ListArgs {
     /// Account whose they are
     #[arg(long, value_name = "A")]
@@ -123,6 +147,15 @@ struct Forked {
     conversation: String,
     artifacts: Vec<Brought>,
     replayed: bool,
+}
+
+#[derive(Serialize)]
+struct Exported {
+    conversation: String,
+    path: String,
+    artifacts: u64,
+    bytes: u64,
+    missing: Vec<String>,
 }
 
 impl fmt::Display for Forked {
@@ -165,6 +198,7 @@ pub(crate) fn run(args: &ConversationArgs, session: &Session) -> Outcome {
         ConversationCommand::Open(one) => return open(one, session),
         ConversationCommand::List(args) => return list(args, session),
         ConversationCommand::Fork(args) => return fork(args, session),
+        ConversationCommand::Export(args) => return export(args, session),
         ConversationCommand::Archive(one) => (one, Verb::Archive, "conversation archive"),
         ConversationCommand::Unarchive(one) => (one, Verb::Unarchive, "conversation unarchive"),
         ConversationCommand::Reset(one) => (one, Verb::Reset, "conversation reset"),
@@ -194,6 +228,34 @@ fn fork(args: &ForkArgs, session: &Session) -> Outcome {
         replayed: reply.replayed,
     };
     session.output.line(&forked, &forked)
+}
+
+fn export(args: &ExportArgs, session: &Session) -> Outcome {
+    let scope = session.conversation(args.of.account.as_deref(), &args.of.conversation);
+    let path = args.path.to_string_lossy().into_owned();
+    session.look("conversation export", |store| {
+        session.warn_of_damage(store);
+        let write = |to: &mut dyn io::Write, failed: &dyn Fn(io::Error) -> Failure| {
+            export::export(&scope, store, &session.output, to).map_err(|broken| match broken {
+                Broken::Store(error) => error.into(),
+                Broken::Write(error) => failed(error),
+            })
+        };
+        let exported = if path == "-" {
+            write(&mut standard_output()?, &stdout_failure)?
+        } else {
+            let mut target = Target::replacing(&args.path)?;
+            let exported = write(&mut target, &|error| Error::io(error, &path, "write").into())?;
+            target.put_in_place()?;
+            let (artifacts, bytes) = (exported.artifacts, exported.bytes);
+            let missing = exported.missing.iter().map(ToString::to_string).collect();
+            let line =
+                Exported { conversation: args.of.conversation.clone(), path: path.clone(), artifacts, bytes, missing };
+            session.output.line(&line, format!("{artifacts} files, {bytes} bytes in {}", shown(&path)))?;
+            exported
+        };
+        exported.failure.map_or(Ok(()), |code| Err(Failure::Told(code)))
+    })
 }
 
 fn print(info: ConversationInfo, session: &Session) -> Outcome {

@@ -1,9 +1,7 @@
 //! `get`: verified bytes out of the store.
 
 use std::{
-    fs::File,
     io::{self, Write},
-    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
@@ -17,8 +15,9 @@ use serde::Serialize;
 use crate::{
     exit_code::{Failure, Outcome, help},
     files::{Sink, Target},
-    output::{invalid, shown, stdout_failure},
+    output::{invalid, shown, standard_output, stdout_failure},
     owner::OwnerArgs,
+    progress::Progress,
     session::Session,
     values::{ByteRange, artifact_id, byte_range, sha256},
 };
@@ -91,11 +90,6 @@ fn get(args: &GetArgs, store: &Store, session: &Session) -> Outcome {
     session.output.line(&got, format!("{}  {:>12}  {file}", got.id, got.size))
 }
 
-/// Standard output without the standard library's buffer, which looks for the ends of lines in bytes that have none.
-fn standard_output() -> Result<File, Failure> {
-    io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(stdout_failure)
-}
-
 fn read(
     args: &GetArgs,
     store: &Store,
@@ -112,7 +106,8 @@ fn read(
     };
     let len = range.as_ref().map_or(info.size, |range| range.end - range.start);
     let get = Get { range, expect_sha256: args.expect_sha256 };
-    let mut sink = Sink::new(to, len);
+    let mut progress = Progress::new("get", len);
+    let mut sink = Sink::new(to, &mut progress);
     let read = store
         .get(scope, args.id, &get, &mut sink)
         .and_then(|_| sink.flush().map_err(|error| Error::io(error, "the target", "write")));

@@ -1,8 +1,8 @@
 //! `list`: the records that one owner has, in the order in which they came to it; or all of an account.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use holdfast::{
-    ArtifactInfo, Cursor, Store,
+    ArtifactInfo, Cursor, ListOrder, Store,
     ids::{ArtifactId, RunId},
     limits::LIST_PAGE_MAX,
 };
@@ -22,6 +22,7 @@ use crate::{
         "holdfast list --limit 20",
         "holdfast list --limit 20 --after mfrggzdfmztwq2lknnwg23tpoa",
         "holdfast list --conversation thread-7",
+        "holdfast list --conversation thread-7 --order native",
     ],
     &[0, 1, 2, 3, 5, 6],
 ))]
@@ -38,12 +39,32 @@ pub(crate) struct ListArgs {
     /// Every artifact of the account, whoever of it owns it, by rising id
     #[arg(long)]
     all: bool,
+    /// Sorted otherwise than they came, if there are at most 10,000
+    #[arg(long, value_name = "ORDER", conflicts_with_all = ["all", "after"])]
+    order: Option<Order>,
     /// At most so many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Only those behind this artifact: the last of the page before
     #[arg(long, value_name = "ID", value_parser = artifact_id)]
     after: Option<ArtifactId>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Order {
+    /// As `put --order` was given; without it last
+    Native,
+    /// By name
+    Name,
+}
+
+impl From<Order> for ListOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Native => Self::Native,
+            Order::Name => Self::Name,
+        }
+    }
 }
 
 pub(crate) fn run(args: &ListArgs, session: &Session) -> Outcome {
@@ -59,6 +80,10 @@ fn list(args: &ListArgs, store: &Store, session: &Session) -> Outcome {
         let page = store.list(scope, after.copied(), LIST_PAGE_MAX)?;
         Ok((page.artifacts, page.next))
     };
+    if let Some(order) = args.order {
+        let page = |_: Option<&()>| Ok((store.list_sorted(scope, order.into())?, None));
+        return each_listed(args.limit, None, page, |info| print(info, session));
+    }
     let after = args.after.map(|id| store.cursor(scope, id)).transpose()?;
     each_listed(args.limit, after, page, |info| print(info, session))
 }

@@ -28,7 +28,7 @@ fn patch_superblock(place: &Place, mut change: impl FnMut(&mut [u8])) {
 }
 
 /// Flips a bit of the first place at which a file of the store holds these bytes; gives the file's name and the place.
-fn flip_where(place: &Place, needle: &[u8]) -> (String, u64) {
+pub(crate) fn flip_where(place: &Place, needle: &[u8]) -> (String, u64) {
     for name in place.names("store") {
         let path = place.store().join(&name);
         let mut bytes = fs::read(&path).expect("readable");

@@ -5,6 +5,7 @@
 mod bench;
 mod changes;
 mod damage;
+mod export;
 mod get;
 mod inspect;
 mod lock;

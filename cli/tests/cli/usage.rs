@@ -30,7 +30,7 @@ const COMMANDS: [&str; 21] = [
 
 /// Verbs of commands that have some.
 const VERBS: [(&str, &[&str]); 3] = [
-    ("conversation", &["open", "archive", "unarchive", "reset", "fork", "delete", "list"]),
+    ("conversation", &["open", "archive", "unarchive", "reset", "fork", "export", "delete", "list"]),
     ("run", &["begin", "renew", "pause", "tag", "claim", "finish", "list"]),
     ("tenant", &["create", "show"]),
 ];

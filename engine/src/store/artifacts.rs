@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 
-use super::{ArtifactInfo, ArtifactState, Cursor, Get, ListPage, Store, info::Shown};
+use super::{ArtifactInfo, ArtifactState, Cursor, Get, ListOrder, ListPage, Store, info::Shown};
 use crate::{
     catalog::State,
     commit::Request,
@@ -14,7 +14,7 @@ use crate::{
         keyspace::{AccountRef, Keyspace, ListPlace, Owner, OwnerKind, ScopeRef},
     },
     ids::{ArtifactId, RunId, ScopeHash},
-    limits::LIST_PAGE_MAX,
+    limits::{LIST_PAGE_MAX, LIST_SORTED_MAX},
     ownership::{
         AccountScope, Scope, Tenant,
         artifact::{self, Life, Named, check_readable},
@@ -79,6 +79,33 @@ impl Store {
             }
             after = entries.last().map(|(key, _)| key.clone());
         }
+    }
+
+    /// Every readable artifact that the scope owns, sorted. `TOO_MANY`: there are more than 10,000, which only [`list`](Self::list) shows.
+    pub fn list_sorted<'s>(&self, scope: impl Into<Scope<'s>>, order: ListOrder) -> Result<Vec<ArtifactInfo>> {
+        let scope = scope.into();
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.list(scope, after, LIST_PAGE_MAX)?;
+            found.extend(page.artifacts);
+            if found.len() > LIST_SORTED_MAX {
+                return Err(Error::new(
+                    Kind::TooMany,
+                    "more than 10,000 artifacts: list them page by page as they came",
+                ));
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        // Stable: the list has them as they came.
+        match order {
+            ListOrder::Native => found.sort_by_key(|info| info.order.unwrap_or(u64::MAX)),
+            ListOrder::Name => found.sort_by(|one, other| one.name.cmp(&other.name)),
+        }
+        Ok(found)
     }
 
     /// Up to `limit` (at most 1,000) readable artifacts of an account, whoever of it owns them, by rising id, behind `after`.

@@ -64,6 +64,8 @@ pub struct ArtifactInfo {
     pub size: u64,
     /// Their SHA-256.
     pub sha256: Sha256,
+    /// The caller's own order.
+    pub order: Option<u64>,
     /// When it was put.
     pub created_at: Time,
     /// When it ends.
@@ -103,6 +105,7 @@ impl ArtifactInfo {
             detected_type: Some(artifact.detected_type).filter(|t| !t.is_empty()),
             size: artifact.size,
             sha256: artifact.sha256,
+            order: artifact.born.order,
             created_at: artifact.born.time,
             expires_at: artifact.expires_at,
             state,
@@ -137,6 +140,15 @@ impl Cursor {
         let (lsn, position) = text.split_once('-')?;
         Some(Self(ListPlace { attach_lsn: Lsn(lsn.parse().ok()?), position: position.parse().ok()? }))
     }
+}
+
+/// Order of a list that is not that in which its artifacts came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListOrder {
+    /// The caller's own. What was put without one comes last; what is equal, in the order in which it came.
+    Native,
+    /// By name, byte by byte; what is equal, in the order in which it came.
+    Name,
 }
 
 /// A page of a list.

@@ -35,7 +35,7 @@ mod tenants;
 mod tests;
 
 pub use changes::{Fork, ForkReply, Link, LinkReply};
-pub use info::{ArtifactInfo, ArtifactState, Cursor, ListPage};
+pub use info::{ArtifactInfo, ArtifactState, Cursor, ListOrder, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};
 pub use stats::Stats;
