@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Kind, Result},
     health::Health,
     ids::FileId,
-    limits::{BLOCK, PREPARED_MAX},
+    limits::{BLOCK, FRAMES_START, PREPARED_MAX},
     segment::{self, Segments, writer},
     superblock::Root,
     sync::{Arc, Mutex},
@@ -27,7 +27,6 @@ struct Prepared {
 /// Prepared segments and reserves of the open store.
 pub struct Spare {
     disk: Arc<dyn Disk>,
-    root: Arc<Root>,
     prepared: Vec<Prepared>,
     /// The segment of an earlier process that is zeroed again, step by step.
     renewed: Option<FileId>,
@@ -56,12 +55,12 @@ impl Readiness {
 impl Spare {
     /// Takes over what the superblock names, but for segments that the log has entered since. A file that is missing is left out: it is
     /// not needed to go on.
-    pub fn open(disk: Arc<dyn Disk>, root: Arc<Root>, segments: &Segments, reserve_target: u64) -> Result<Self> {
+    pub fn open(disk: Arc<dyn Disk>, root: &Arc<Root>, segments: &Segments, reserve_target: u64) -> Result<Self> {
         let superblock = root.current();
-        let stock = Stock::new(Arc::clone(&disk), Arc::clone(&root), reserve_target);
+        let stock = Stock::new(Arc::clone(&disk), Arc::clone(root), reserve_target);
         let (prepared, reserve_ids) = (Vec::new(), Vec::new());
         let stock = Arc::new(Mutex::new(stock));
-        let mut spare = Self { disk, root, prepared, renewed: None, reserve_ids, stock, unnamed: false };
+        let mut spare = Self { disk, prepared, renewed: None, reserve_ids, stock, unnamed: false };
         for id in superblock.prepared.into_iter().filter(|id| segments.epoch(*id).is_none()) {
             if spare.stock.lock().renew(id)? {
                 spare.renewed = Some(id);
@@ -136,8 +135,9 @@ impl Spare {
                 .open_file(&name)?
                 .ok_or_else(|| Error::corrupt(&name, 0, "a seal names a successor that is missing"))?,
         };
-        // A disk that lied about its zeros may have left it short.
-        let len = len.next_multiple_of(BLOCK).max(self.root.current().options.log_segment_first);
+        // As long as it is: on a full disk it was made short, and there is no room for more. A disk that lied about its zeros may have left
+        // it shorter than any.
+        let len = len.next_multiple_of(BLOCK).max(FRAMES_START + BLOCK);
         self.with_reserve(true, || writer::zero_and_sync(&*file, &name, 0, len))?;
         Ok((file, len))
     }

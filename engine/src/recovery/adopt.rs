@@ -59,7 +59,7 @@ pub fn take_over(
     }
     let options = superblock.options;
     let reserve = (rebuilt.catalog.usage().live_bytes / 8).clamp(options.log_segment_first, RESERVE_MAX);
-    let spare = Spare::open(Arc::clone(disk), Arc::clone(&root), &rebuilt.segments, reserve)?;
+    let spare = Spare::open(Arc::clone(disk), &root, &rebuilt.segments, reserve)?;
     let ground = Ground {
         disk: Arc::clone(disk),
         root: Arc::clone(&root),

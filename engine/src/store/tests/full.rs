@@ -5,6 +5,7 @@ use crate::{
     disk::{
         self,
         fault::{Class, Fault, FaultDisk, Plan},
+        sim::Mode,
     },
     format::{keyspace::upload_key, upload::Upload},
     ids::UploadId,
@@ -182,6 +183,28 @@ fn a_store_opens_on_a_full_disk_without_a_reserve() {
     disk.set_capacity(u64::MAX);
     drop(store);
     assert_eq!(open(&disk).expect("opens").report().aborted_uploads, 1);
+}
+
+#[test]
+fn a_store_opens_on_a_full_disk_wherever_the_last_process_died_on_it() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    disk.set_capacity(disk.allocated());
+    let begun = disk.op_count();
+    fill(&store, true);
+    let log = disk.log();
+    let mut images = 0;
+    let budget = Budget { modes: vec![Mode::KeepAll], ..Budget::default() };
+    let _ = Crashes::new(&log, 1, budget).for_each_image(begun..log.ops().len(), &mut |image, point| {
+        images += 1;
+        let disk = SimDisk::from_image(image, 1);
+        disk.set_capacity(disk.allocated());
+        if let Err(error) = open(&disk) {
+            panic!("{point}: {error} ({:?})", error.place().file);
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    assert!(images > 100, "{images}");
 }
 
 #[test]
