@@ -124,13 +124,18 @@ impl Run<'_> {
     fn table(&mut self, table: &Table) -> Result<()> {
         let names = table::names(table.meta.id);
         let len = u64::from(table.meta.pages) * PAGE_LEN as u64;
-        let mut bad: [Vec<(u64, Page)>; 2] = [Vec::new(), Vec::new()];
+        let mut bad: [Vec<(u64, Arc<Page>)>; 2] = [Vec::new(), Vec::new()];
         for number in 0..table.meta.pages {
             let at = u64::from(number) * PAGE_LEN as u64;
-            match [0, 1].map(|copy| good(table.copy_of_page(number, copy))) {
-                [Some(page), None] => bad[1].push((at, page?)),
-                [None, Some(page)] => bad[0].push((at, page?)),
-                [first, second] => drop((first.transpose()?, second.transpose()?)),
+            // A sector that cannot be read is as bad as one that reads wrong: written again, a disk finds it another place.
+            match [0, 1].map(|copy| table.copy_of_page(number, copy)) {
+                [Ok(page), Err(_)] => bad[1].push((at, page)),
+                [Err(_), Ok(page)] => bad[0].push((at, page)),
+                [Err(error), Err(other)] => {
+                    // What is damaged in both `verify` names; what cannot be read at all may be there yet.
+                    [error, other].into_iter().find(|e| e.kind() != Kind::Corrupt).map_or(Ok(()), Err)?;
+                }
+                [Ok(_), Ok(_)] => {}
             }
         }
         for (name, pages) in names.iter().zip(&bad) {
@@ -206,14 +211,6 @@ impl Run<'_> {
         }
         let parts: Vec<(u64, &[u8])> = copies.iter().map(|(offset, bytes)| (*offset, &bytes[..])).collect();
         self.write(Mended::Superblock, &name, Some(format::FILE_LEN), &parts)
-    }
-}
-
-/// A page whose checksum holds; `None`: it does not, or is not there. Other errors stay.
-fn good<T>(page: Result<T>) -> Option<Result<T>> {
-    match page {
-        Err(e) if e.kind() == Kind::Corrupt => None,
-        page => Some(page),
     }
 }
 

@@ -161,11 +161,12 @@ impl Table {
     }
 
     /// One copy of a page, past the cache.
-    pub fn copy_of_page(&self, number: u32, copy: usize) -> Result<Page> {
+    pub fn copy_of_page(&self, number: u32, copy: usize) -> Result<Arc<Page>> {
         let file = self.ground.file(self.meta.id, copy)?;
         let name = &names(self.meta.id)[copy];
-        let (mut page, offset) = ([0; PAGE_LEN], u64::from(number) * PAGE_LEN as u64);
-        let read = disk::read_full(&*file, &mut page, offset).map_err(|e| Error::io(e, name, "read a table"))?;
+        let (mut page, offset) = (Arc::new([0; PAGE_LEN]), u64::from(number) * PAGE_LEN as u64);
+        let into = Arc::get_mut(&mut page).expect("nobody else has it yet");
+        let read = disk::read_full(&*file, into, offset).map_err(|e| Error::io(e, name, "read a table"))?;
         if read == PAGE_LEN && self.salt.holds(&page, number) {
             Ok(page)
         } else {
@@ -197,7 +198,6 @@ impl Table {
         };
         // What is in the cache is whole in itself, so that a look-up in it checks no more than what it needs.
         check_buckets(&page).map_err(|bad| self.bad(number, bad))?;
-        let page = Arc::new(page);
         self.ground.cache.put(self.meta.id, number, &page);
         Ok(page)
     }
@@ -212,7 +212,7 @@ impl Table {
         let [name, _] = names(self.meta.id);
         let io = |e| Error::io(e, &name, "write a page again");
         let file = disk::retry(|| self.ground.disk.open(&name, OpenOptions::WRITE)).map_err(io)?;
-        disk::write_all(&*file, &page, u64::from(number) * PAGE_LEN as u64).map_err(io)?;
+        disk::write_all(&*file, &*page, u64::from(number) * PAGE_LEN as u64).map_err(io)?;
         disk::retry(|| file.sync(SyncKind::Data)).map_err(io)?;
         self.ground.mended.fetch_add(1, Ordering::Relaxed);
         Ok(())

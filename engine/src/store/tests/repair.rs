@@ -2,9 +2,15 @@
 
 use super::{release::put, *};
 use crate::{
-    disk::{self, sim::Op},
+    disk::{
+        self,
+        fault::{Class, Fault, FaultDisk, Plan},
+        sim::Op,
+    },
     manifest, superblock, table,
 };
+
+const EIO: i32 = 5;
 
 /// A closed store with tables, a log segment and a bulk segment.
 fn store() -> (SimDisk, Image) {
@@ -101,6 +107,23 @@ fn a_page_that_is_bad_in_both_copies_stays_and_is_named() {
     let named = problems(&disk);
     for name in table::names(meta.id) {
         assert!(named.iter().any(|p| p.file.as_deref() == Some(name.as_str())), "{named:?}");
+    }
+}
+
+#[test]
+fn a_copy_of_which_no_sector_can_be_read_is_written_again() {
+    let (_, image) = store();
+    for copy in ["a", "b"] {
+        let disk = SimDisk::from_image(&image, 1);
+        let tables: Vec<Name> = image.names().filter(|name| table::parse_name(name).is_some()).cloned().collect();
+        let name = tables.iter().find(|name| name.as_str().ends_with(copy)).expect("two copies of each");
+        let faults = FaultDisk::new(Arc::new(disk.clone()));
+        faults.arm(Plan::new(0, Fault::Errno(EIO)).sticky().class(Class::Read).files(name.as_str()));
+        let world = World { disk: Arc::new(faults.clone()), ..world(&disk) };
+        let done = Store::repair(&world, false).expect("the other copy holds");
+        assert!(faults.hits() > 0);
+        assert_eq!((done.len(), done[0].file.as_str()), (1, name.as_str()), "{done:?}");
+        assert_eq!(disk.image().read(name), image.read(name));
     }
 }
 
