@@ -277,7 +277,7 @@ impl Steps {
     }
 
     fn random(&mut self) {
-        let count = 20 + self.random.below(41);
+        let count = 14 + self.random.below(27);
         for _ in 0..count {
             if self.bytes > BYTES_MAX {
                 break;
@@ -327,7 +327,7 @@ impl Steps {
         steps.push(Step::Own(OwnStep::End(2, 400_000_000_000)));
         for step in std::mem::take(&mut self.built) {
             steps.push(step);
-            for _ in 0..random.below(3) {
+            if random.one_in(2) {
                 let step = self.owner_step(&mut random);
                 steps.push(step);
             }

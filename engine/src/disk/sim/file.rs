@@ -148,8 +148,6 @@ impl File for SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
-        let mut state = self.state.lock();
-        state.inode(self.ino).handles -= 1;
-        state.let_go(self.ino);
+        self.state.lock().close(self.ino);
     }
 }

@@ -79,6 +79,8 @@ struct State {
     /// In pages, over all files that have a name or a handle.
     allocated: u64,
     capacity: u64,
+    /// Of all files together.
+    handles: u32,
     handles_max: u32,
     log: OpLog,
     records: bool,
@@ -117,6 +119,7 @@ impl SimDisk {
             next_ino: image.next_ino(),
             allocated,
             capacity: u64::MAX,
+            handles: 0,
             handles_max: u32::MAX,
             log: OpLog::new(image.clone(), Vec::new()),
             records: true,
@@ -225,6 +228,17 @@ impl State {
         ino
     }
 
+    fn open(&mut self, ino: u64) {
+        self.handles += 1;
+        self.inode(ino).handles += 1;
+    }
+
+    fn close(&mut self, ino: u64) {
+        self.handles -= 1;
+        self.inode(ino).handles -= 1;
+        self.let_go(ino);
+    }
+
     /// Frees a file that neither a name nor a handle holds.
     fn let_go(&mut self, ino: u64) {
         let inode = self.inode(ino);
@@ -254,7 +268,7 @@ impl State {
 impl Disk for SimDisk {
     fn open(&self, name: &Name, options: OpenOptions) -> io::Result<Box<dyn File>> {
         let mut state = self.state.lock();
-        if state.inodes.values().map(|inode| inode.handles).sum::<u32>() >= state.handles_max {
+        if state.handles >= state.handles_max {
             return os_error(errno::EMFILE);
         }
         let ino = match (state.names.get(name).copied(), options.create_new) {
@@ -267,7 +281,7 @@ impl Disk for SimDisk {
                 ino
             }
         };
-        state.inode(ino).handles += 1;
+        state.open(ino);
         drop(state);
         let write = options.write || options.create_new;
         Ok(Box::new(SimFile { state: Arc::clone(&self.state), ino, write, direct: options.direct }))
@@ -338,7 +352,7 @@ impl Disk for SimDisk {
         };
         if let Some(ino) = file {
             state.record(Op::Lock { ino, name });
-            state.inode(ino).handles += 1;
+            state.open(ino);
         }
         drop(state);
         Ok(Lock::Held(Box::new(SimLock { state: Arc::clone(&self.state), file, exclusive })))
@@ -371,8 +385,7 @@ impl Drop for SimLock {
             if self.exclusive {
                 state.change(ino, |content| content.set_len(0));
             }
-            state.inode(ino).handles -= 1;
-            state.let_go(ino);
+            state.close(ino);
         }
     }
 }
