@@ -122,7 +122,7 @@ impl Session {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
         if !parts.is_empty() {
-            self.output.warn(&format!("the last process did not close the store: {}", parts.join(", ")));
+            self.output.warn(&format!("left by an earlier process, and put right: {}", parts.join(", ")));
         }
     }
 

@@ -111,6 +111,9 @@ fn random_gigabyte(machine: &Machine, _: &Arguments) -> Result<String, String> {
     let path = machine.random_file("gigabyte", 1 << 30)?;
     let put = machine.put(&[path])?;
     machine.comes_back(&put[0])?;
+    // The next open for writing lets the reserve grow to its share of the first file; the second one has no part in that.
+    let small = machine.random_file("small", 1)?;
+    machine.run(&["put", &small])?;
     let before = machine.stat("disk_bytes")?;
     machine.run(&["put", &put[0].path, "--name", "again"])?;
     let added = machine.stat("disk_bytes")? - before;
