@@ -159,7 +159,10 @@ impl Workload {
         if seed.is_multiple_of(2) {
             steps.sequence(seed / 2 % SHORT_SEQUENCES);
         } else {
-            steps.random();
+            // With records alone between them a log segment is recycled only in a long run.
+            let (least, more) = if seed % 8 == 5 { (20, 41) } else { (14, 27) };
+            let count = least + steps.random.below(more);
+            steps.random(count);
         }
         if seed % 4 == 3 {
             steps.with_owners(seed);
@@ -276,8 +279,7 @@ impl Steps {
         self.push(PutStep { fails_at, ..put });
     }
 
-    fn random(&mut self) {
-        let count = 14 + self.random.below(27);
+    fn random(&mut self, count: u64) {
         for _ in 0..count {
             if self.bytes > BYTES_MAX {
                 break;
