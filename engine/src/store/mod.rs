@@ -10,7 +10,7 @@ use crate::{
     disk::{Disk, LockGuard, os::OsDisk},
     entropy::{Entropy, OsEntropy},
     error::{Error, Kind, Result},
-    format::{keyspace::AccountRef, superblock::Superblock},
+    format::{keyspace::AccountRef, manifest, superblock::Superblock},
     health::Health,
     ids::{Sha256, StoreUuid, Time},
     ingest::{Ingest, Put, PutReply},
@@ -83,8 +83,8 @@ struct Writing {
     commit: Arc<Commit>,
     ingest: Ingest,
     checkpointer: Arc<Checkpointer>,
-    /// Tenants are made one at a time.
-    tenants: Mutex<()>,
+    /// Tenants are made one at a time. One whose key is in the manifest and whose record could not be put waits for the next name.
+    unnamed_tenant: Mutex<Option<manifest::Tenant>>,
 }
 
 impl Store {

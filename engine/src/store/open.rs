@@ -106,7 +106,7 @@ impl Store {
                     budget: Arc::clone(&budget),
                 };
                 let ingest = Ingest::new(ground, options.tuning);
-                Some(Writing { commit, ingest, checkpointer, tenants: Mutex::new(()) })
+                Some(Writing { commit, ingest, checkpointer, unnamed_tenant: Mutex::default() })
             }
         };
         Ok(Self {

@@ -35,14 +35,20 @@ impl Store {
         let writing = self.writing()?;
         let name = self.door.tenant_named(name)?;
         // Two that ask for one name at once would use up two numbers.
-        let _alone = writing.tenants.lock();
+        let mut unnamed = writing.unnamed_tenant.lock();
         if let Some(there) = tenant::known(&self.published.read(), name)? {
             return Ok(TenantInfo::new(&there, true));
         }
-        let made = writing.checkpointer.add_tenant(entropy::random(&*self.world.entropy)?)?;
+        let made = match unnamed.take() {
+            Some(made) => made,
+            None => writing.checkpointer.add_tenant(entropy::random(&*self.world.entropy)?)?,
+        };
         self.door.add(&made);
-        let decide = move |stage: &mut Stage<'_>| tenant::create(stage, stage.now(), name, made.number);
+        let number = made.number;
+        *unnamed = Some(made);
+        let decide = move |stage: &mut Stage<'_>| tenant::create(stage, stage.now(), name, number);
         let value = writing.commit.run(Request::new(tenant::RECORD_LEN, decide))?;
+        *unnamed = None;
         Ok(TenantInfo::new(&value, false))
     }
 

@@ -5,7 +5,7 @@ use crate::{
     disk::{
         self,
         fault::{Class, Fault, FaultDisk, Plan},
-        sim::Mode,
+        sim::{Mode, Op},
     },
     format::{keyspace::upload_key, upload::Upload},
     ids::UploadId,
@@ -186,6 +186,28 @@ fn a_store_opens_on_a_full_disk_without_a_reserve() {
 }
 
 #[test]
+fn a_tenant_that_finds_no_room_for_its_record_uses_up_one_number_however_often_it_is_tried() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    // Enough for a manifest and too little for a log segment.
+    disk.set_capacity(disk.allocated() + (8 << 10));
+    fill(&store, false);
+    let manifests = || disk.log().ops().iter().filter(|op| is_manifest(op)).count();
+    let before = manifests();
+    for _ in 0..3 {
+        assert_eq!(store.create_tenant("acme").expect_err("no room").kind(), Kind::NoSpace);
+    }
+    assert_eq!(manifests(), before + 2, "both copies of one");
+    disk.set_capacity(u64::MAX);
+    assert_eq!(store.create_tenant("acme").expect("there is room").number, TenantNumber(2));
+    assert_eq!(store.create_tenant("other").expect("there is room").number, TenantNumber(3));
+}
+
+fn is_manifest(op: &Op) -> bool {
+    matches!(op, Op::Create { name, .. } if name.as_str().starts_with("manifest-"))
+}
+
+#[test]
 fn a_store_opens_on_a_full_disk_wherever_the_last_process_died_on_it() {
     let disk = new_store();
     let store = open(&disk).expect("opens");
@@ -259,7 +281,7 @@ fn a_commit_does_not_fill_the_disk_to_learn_that_it_is_full() {
     for number in 1001..1005 {
         commit(&store, number).expect("commits");
     }
-    let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, disk::sim::Op::Create { .. })).count();
+    let made = disk.log().ops()[before..].iter().filter(|op| matches!(op, Op::Create { .. })).count();
     assert_eq!(made, 0);
     disk.set_capacity(u64::MAX);
     let writing = store.writing.as_ref().expect("open for writing");
