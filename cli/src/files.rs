@@ -1,8 +1,9 @@
-//! Files of the caller: what `put` reads and what `get` writes.
+//! Files of the caller: what `put` reads, and where paths are looked up.
 //!
 //! It knows nothing of the store. Every path is opened once and judged by its descriptor, never checked first and opened then.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, Read, Write},
     os::fd::OwnedFd,
@@ -14,10 +15,7 @@ use holdfast::{
     entropy::{Entropy, OsEntropy},
 };
 use rustix::{
-    fs::{
-        AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, fsync, linkat, mkdirat, openat,
-        openat2, renameat, renameat_with, statat, unlinkat,
-    },
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, fsync, mkdirat, openat, openat2},
     io::Errno,
 };
 
@@ -29,7 +27,10 @@ use crate::{
 /// Without NONBLOCK the open of a FIFO waits for its other end; without NOCTTY a terminal would become ours.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Where the paths of a put are looked up.
+/// Mode of a directory that is made, before the caller's mask.
+const DIRECTORY: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
+
+/// Where the paths of a put or of a working copy are looked up.
 pub(crate) enum Base {
     /// As the shell would; links are followed.
     Anywhere,
@@ -40,7 +41,8 @@ pub(crate) enum Base {
 impl Base {
     /// Beneath that directory.
     pub(crate) fn root(dir: &Path) -> Result<Self, Error> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Not as a mere path: a directory that a file is put into is synced.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, dir, flags, Mode::empty()) {
             Ok(fd) => Ok(Self::Root(fd)),
             Err(error) => Err(Error::io(error.into(), dir.to_string_lossy(), "the root")),
@@ -49,16 +51,66 @@ impl Base {
 
     /// Opens a regular file for reading and says how long it is.
     pub(crate) fn open(&self, path: &Path) -> Result<(File, u64), Error> {
-        let opened = match self {
-            Self::Anywhere => retry(|| openat(CWD, path, READ, Mode::empty())),
+        let fd = self.look_up(path, READ).map_err(|errno| self.refusal(errno))?;
+        self.regular(fd)
+    }
+
+    /// The same; nothing if nothing is there.
+    pub(crate) fn find(&self, path: &Path) -> Result<Option<(File, u64)>, Error> {
+        match self.look_up(path, READ) {
+            Ok(fd) => self.regular(fd).map(Some),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(self.refusal(errno)),
+        }
+    }
+
+    /// Opens a directory, and makes it first if it is not there.
+    pub(crate) fn enter(&self, name: &OsStr) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entered = match self.look_up(Path::new(name), flags) {
+            Err(Errno::NOENT) => self.make_directory(name).and_then(|()| self.look_up(Path::new(name), flags)),
+            entered => entered,
+        };
+        match entered {
+            Ok(fd) => Ok(Self::Root(fd)),
+            Err(Errno::NOTDIR) => Err(invalid("a directory of the path is none, but a file")),
+            Err(errno) => Err(self.refusal(errno)),
+        }
+    }
+
+    /// The same place once more.
+    pub(crate) fn again(&self) -> Result<Self, Error> {
+        match self {
+            Self::Anywhere => Ok(Self::Anywhere),
+            Self::Root(root) => match root.try_clone() {
+                Ok(root) => Ok(Self::Root(root)),
+                Err(error) => Err(Error::new(Kind::Io, format!("a second descriptor: {error}"))),
+            },
+        }
+    }
+
+    fn make_directory(&self, name: &OsStr) -> Result<(), Errno> {
+        let made = match self {
+            Self::Anywhere => mkdirat(CWD, name, DIRECTORY),
+            Self::Root(root) => mkdirat(root, name, DIRECTORY).and_then(|()| fsync(root)),
+        };
+        // Whoever was faster made the same.
+        if made == Err(Errno::EXIST) { Ok(()) } else { made }
+    }
+
+    fn look_up(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match self {
+            Self::Anywhere => retry(|| openat(CWD, path, flags, Mode::empty())),
             // The kernel would take a `..` that stays beneath. The caller was promised that none is.
             Self::Root(_) if path.components().any(|part| part == Component::ParentDir) => Err(Errno::XDEV),
             Self::Root(root) => {
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-                retry(|| openat2(root, path, READ, Mode::empty(), resolve))
+                retry(|| openat2(root, path, flags, Mode::empty(), resolve))
             }
-        };
-        let fd = opened.map_err(|errno| self.refusal(errno))?;
+        }
+    }
+
+    fn regular(&self, fd: OwnedFd) -> Result<(File, u64), Error> {
         let stat = fstat(&fd).map_err(|errno| self.refusal(errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(not_regular());
@@ -71,9 +123,7 @@ impl Base {
             (_, Errno::NOENT | Errno::NOTDIR) => Error::new(Kind::NotReady, "there is no such file"),
             // A rename raced with the look-up more often than `retry` bears with.
             (Self::Root(_), Errno::AGAIN) => Error::new(Kind::NotReady, "the path changes all the time"),
-            (Self::Root(_), Errno::XDEV | Errno::LOOP) => {
-                Error::new(Kind::EscapesRoot, "the path leads out of the root, or through a link or `..`")
-            }
+            (Self::Root(_), Errno::XDEV | Errno::LOOP) => escapes_root(),
             // A socket, or a device without a driver.
             (_, Errno::NXIO | Errno::NODEV) => not_regular(),
             (_, Errno::NAMETOOLONG) => Error::new(Kind::BadName, "the name is too long"),
@@ -82,7 +132,13 @@ impl Base {
     }
 }
 
-fn not_regular() -> Error {
+/// The error of a path that is to stay beneath a root and does not.
+pub(crate) fn escapes_root() -> Error {
+    Error::new(Kind::EscapesRoot, "the path leads out of the root, or through a link or `..`")
+}
+
+/// The error of what is no file of bytes.
+pub(crate) fn not_regular() -> Error {
     Error::new(Kind::NotRegular, "not a regular file")
 }
 
@@ -189,103 +245,6 @@ impl Write for Sink<'_> {
     }
 }
 
-/// A file that appears at its path whole or not at all: written beside it under another name, synced, then renamed.
-pub(crate) struct Target {
-    file: File,
-    directory: OwnedFd,
-    beside: String,
-    name: std::ffi::OsString,
-    replace: bool,
-    in_place: bool,
-}
-
-impl Target {
-    /// For a path that may be there already, as a regular file; it is replaced.
-    pub(crate) fn replacing(path: &Path) -> Result<Self, Error> {
-        Self::new(path, true)
-    }
-
-    /// For a path that must not be there.
-    pub(crate) fn fresh(path: &Path) -> Result<Self, Error> {
-        Self::new(path, false)
-    }
-
-    fn new(path: &Path, replace: bool) -> Result<Self, Error> {
-        let text = path.to_string_lossy();
-        let name = match path.file_name() {
-            Some(name) if !path.as_os_str().as_encoded_bytes().ends_with(b"/") => name,
-            _ => return Err(invalid(format!("{text} does not name a file"))),
-        };
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let failed = |errno: Errno, what: &'static str| Error::io(errno.into(), &text, what);
-        let directory = openat(CWD, parent, flags, Mode::empty()).map_err(|errno| failed(errno, "its directory"))?;
-        match statat(&directory, name, AtFlags::empty()) {
-            Ok(_) if !replace => return Err(exists(&text)),
-            // A rename would put a file in the place of a device, as root even of /dev/null.
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => return Err(not_regular()),
-            Ok(_) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(failed(errno, "look up")),
-        }
-        let beside = format!(".holdfast-{:016x}.part", random_name()?);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&directory, beside.as_str(), flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| failed(errno, "make a file beside it"))?;
-        Ok(Self { file: File::from(file), directory, beside, name: name.to_owned(), replace, in_place: false })
-    }
-
-    /// Makes what was written durable and puts it in place.
-    pub(crate) fn put_in_place(mut self) -> Result<(), Error> {
-        let text = self.name.to_string_lossy();
-        let failed = |errno: Errno, what: &'static str| Error::io(errno.into(), &text, what);
-        fsync(&self.file).map_err(|errno| failed(errno, "sync"))?;
-        match self.rename() {
-            Ok(()) => self.in_place = true,
-            Err(Errno::EXIST) => return Err(exists(&text)),
-            Err(errno) => return Err(failed(errno, "rename")),
-        }
-        fsync(&self.directory).map_err(|errno| failed(errno, "sync its directory"))
-    }
-
-    fn rename(&self) -> Result<(), Errno> {
-        let (directory, beside) = (&self.directory, self.beside.as_str());
-        if self.replace {
-            return renameat(directory, beside, directory, &self.name);
-        }
-        match renameat_with(directory, beside, directory, &self.name, RenameFlags::NOREPLACE) {
-            // A filesystem without this rename; a link refuses what is there too, and the other name goes.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                linkat(directory, beside, directory, &self.name, AtFlags::empty())?;
-                unlinkat(directory, beside, AtFlags::empty())
-            }
-            result => result,
-        }
-    }
-}
-
-fn exists(text: &str) -> Error {
-    invalid(format!("{text} exists; give a PATH to replace it or to write elsewhere"))
-}
-
-impl Write for Target {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if !self.in_place {
-            // It failed already; a file that stays behind is hidden and has a name of its own.
-            let _ = unlinkat(&self.directory, self.beside.as_str(), AtFlags::empty());
-        }
-    }
-}
-
 /// The first line of a short file, for values that are not given as arguments.
 pub(crate) fn first_line(path: &str) -> Result<String, String> {
     let (file, _) = Base::Anywhere.open(Path::new(path)).map_err(|error| format!("{}: {error}", shown(path)))?;
@@ -307,7 +266,7 @@ fn make_directory(within: &Path, name: &str) -> Result<PathBuf, Error> {
     }
 }
 
-fn random_name() -> Result<u64, Error> {
+pub(crate) fn random_name() -> Result<u64, Error> {
     let mut random = [0; 8];
     OsEntropy.fill(&mut random)?;
     Ok(u64::from_le_bytes(random))
@@ -400,34 +359,5 @@ mod tests {
         let mut source = Source::file(&mut file, len);
         source.read_to_end(&mut Vec::new()).expect_err("five bytes are missing");
         assert_eq!(source.failure().map(|error| error.kind()), Some(Kind::NotReady));
-    }
-
-    #[test]
-    fn a_target_that_is_dropped_leaves_nothing() {
-        let scratch = Scratch::new().expect("a temporary directory");
-        let mut target = Target::replacing(&scratch.path("out")).expect("a target");
-        target.write_all(b"half").expect("written");
-        drop(target);
-        let names = std::fs::read_dir(scratch.path(".")).expect("it is there").count();
-        assert_eq!(names, 0);
-    }
-
-    #[test]
-    fn a_fresh_target_loses_against_a_file_that_came_meanwhile() {
-        let scratch = Scratch::new().expect("a temporary directory");
-        let target = Target::fresh(&scratch.path("out")).expect("nothing is there yet");
-        scratch.write("out", b"somebody else's").expect("a new file");
-        let error = target.put_in_place().expect_err("it must not be replaced");
-        assert_eq!(error.kind(), Kind::InvalidArgument);
-        assert_eq!(std::fs::read(scratch.path("out")).expect("it is there"), b"somebody else's");
-        assert_eq!(std::fs::read_dir(scratch.path(".")).expect("it is there").count(), 1);
-    }
-
-    #[test]
-    fn a_fresh_target_is_refused_before_anything_is_read_for_it() {
-        let scratch = Scratch::new().expect("a temporary directory");
-        let path = scratch.write("out", b"mine").expect("a new file");
-        let error = Target::fresh(&path).err().expect("it is there");
-        assert_eq!(error.kind(), Kind::InvalidArgument);
     }
 }

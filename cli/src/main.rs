@@ -15,14 +15,15 @@ mod progress;
 mod record;
 mod session;
 mod several;
+mod target;
 mod values;
 
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use commands::{
-    Cli, Command, checkpoint, completions, conversation, delete, expire_at, get, init, inspect, link, list, man, put,
-    quickstart, rename, repair, run, stat, stats, tenant, verify,
+    Cli, Command, checkpoint, completions, conversation, delete, expire_at, get, init, inspect, link, list, man,
+    materialize, prune, put, quickstart, rename, repair, run, stat, stats, tenant, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -46,6 +47,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Init(args) => init::run(args, session),
         Command::Put(args) => put::run(args, session),
         Command::Get(args) => get::run(args, session),
+        Command::Materialize(args) => materialize::run(args, session),
         Command::Stat(args) => stat::run(args, session),
         Command::List(args) => list::run(args, session),
         Command::Link(args) => link::run(args, session),
@@ -54,6 +56,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Delete(args) => delete::run(args, session),
         Command::Conversation(args) => conversation::run(args, session),
         Command::Run(args) => run::run(args, session),
+        Command::Prune(args) => prune::run(args, session),
         Command::Tenant(args) => tenant::run(args, session),
         Command::Verify(args) => verify::run(args, session),
         Command::Repair(args) => repair::run(args, session),

@@ -40,6 +40,8 @@ kinds! {
     BadName = "BAD_NAME", 2;
     /// Fix the media type.
     BadType = "BAD_TYPE", 2;
+    /// Give UTF-8.
+    BadUtf8 = "BAD_UTF8", 2;
     /// Give a regular file.
     NotRegular = "NOT_REGULAR", 2;
     /// Give a path beneath the root.

@@ -56,6 +56,8 @@ pub const RESERVES_MAX: usize = 4;
 pub const LEDGER_PLACES_MAX: usize = 4;
 /// Window that a zstd frame may ask for, as a power of two.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 20;
+/// Length of a text that is put as such.
+pub const TEXT_LEN_MAX: usize = 1 << 20;
 /// A stream up to this goes into the log lane with its commit; a longer one is an upload in the bulk lane.
 pub const SMALL_STREAM_MAX: usize = 1 << 20;
 /// A long stream commits its progress after this many bytes.

@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::{
     exit_code::{Failure, Outcome, help},
     export::{self, Broken},
-    files::Target,
     output::{shown, standard_output, stdout_failure},
     record::Brought,
     session::Session,
     several::each_listed,
+    target::Target,
     values::{artifact_id, time_text},
 };
 

@@ -14,11 +14,12 @@ use serde::Serialize;
 
 use crate::{
     exit_code::{Failure, Outcome, help},
-    files::{Sink, Target},
+    files::Sink,
     output::{invalid, shown, standard_output, stdout_failure},
     owner::OwnerArgs,
     progress::Progress,
     session::Session,
+    target::Target,
     values::{ByteRange, artifact_id, byte_range, sha256},
 };
 
@@ -104,12 +105,23 @@ fn read(
             invalid(format!("the range begins behind the end: the artifact has {} bytes", info.size))
         })?),
     };
-    let len = range.as_ref().map_or(info.size, |range| range.end - range.start);
-    let get = Get { range, expect_sha256: args.expect_sha256 };
+    copy(store, scope, info, &Get { range, expect_sha256: args.expect_sha256 }, to, failed)
+}
+
+/// Copies what is asked for of an artifact, with progress. `failed` says what it means that the target takes no more.
+pub(crate) fn copy(
+    store: &Store,
+    scope: Scope<'_>,
+    info: &ArtifactInfo,
+    get: &Get,
+    to: &mut dyn Write,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Outcome {
+    let len = get.range.as_ref().map_or(info.size, |range| range.end - range.start);
     let mut progress = Progress::new("get", len);
     let mut sink = Sink::new(to, &mut progress);
     let read = store
-        .get(scope, args.id, &get, &mut sink)
+        .get(scope, info.id, get, &mut sink)
         .and_then(|_| sink.flush().map_err(|error| Error::io(error, "the target", "write")));
     match (read, sink.failure()) {
         (Ok(()), _) => Ok(()),

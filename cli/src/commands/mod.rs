@@ -12,6 +12,8 @@ pub(crate) mod inspect;
 pub(crate) mod link;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod materialize;
+pub(crate) mod prune;
 pub(crate) mod put;
 pub(crate) mod quickstart;
 pub(crate) mod rename;
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     Put(put::PutArgs),
     Get(get::GetArgs),
+    Materialize(materialize::MaterializeArgs),
     Stat(stat::StatArgs),
     List(list::ListArgs),
     Link(link::LinkArgs),
@@ -66,6 +69,7 @@ pub(crate) enum Command {
     Delete(delete::DeleteArgs),
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
+    Prune(prune::PruneArgs),
     Tenant(tenant::TenantArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),

@@ -31,6 +31,7 @@ use crate::{
         "holdfast put report.pdf figures/*.png",
         "holdfast put --root ./outbox --expires-in 30d result.csv",
         "holdfast put --conversation thread-7 --origin model_output answer.md",
+        "echo done | holdfast put --text --name note.txt -",
         "tar c src | holdfast put --name src.tar -",
     ],
     &[0, 1, 2, 3, 4, 5, 6, 7],
@@ -54,6 +55,9 @@ pub(crate) struct PutArgs {
     /// Where they come from: `upload`, `sandbox_export`, `model_output`, `tool_output` or `derived`; `upload` for an account
     #[arg(long, value_name = "O", value_parser = origin)]
     pub(crate) origin: Option<Origin>,
+    /// Take texts only: at most 1 MiB of UTF-8, of the media type text/plain, text/markdown, text/csv or application/json
+    #[arg(long)]
+    pub(crate) text: bool,
     /// Name on the record, for one file; by default the last part of its path
     #[arg(long, value_name = "N")]
     pub(crate) name: Option<String>,
@@ -81,6 +85,7 @@ impl PutArgs {
             conversation: None,
             token: None,
             origin: None,
+            text: false,
             name: None,
             media_type: None,
             order: None,
@@ -227,15 +232,16 @@ fn put_one(
         size_hint: None,
     };
     if is_stdin(file) {
-        return put_source(store, &put, Source::stream(&mut io::stdin().lock()));
+        return put_source(args.text, store, &put, Source::stream(&mut io::stdin().lock()));
     }
     let (mut opened, len) = base.open(file)?;
     put.size_hint = Some(len);
-    put_source(store, &put, Source::file(&mut opened, len))
+    put_source(args.text, store, &put, Source::file(&mut opened, len))
 }
 
-fn put_source(store: &Store, put: &Put<'_>, mut source: Source<'_>) -> Result<PutReply, Error> {
-    store.put(put, &mut source).map_err(|error| source.failure().unwrap_or(error))
+fn put_source(as_text: bool, store: &Store, put: &Put<'_>, mut source: Source<'_>) -> Result<PutReply, Error> {
+    let stored = if as_text { store.put_text(put, &mut source) } else { store.put(put, &mut source) };
+    stored.map_err(|error| source.failure().unwrap_or(error))
 }
 
 /// The last part of the path. `..` has none, and a name that is not UTF-8 cannot stand on a record.

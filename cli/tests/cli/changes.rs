@@ -74,3 +74,25 @@ fn a_link_is_made_once_by_its_op_id_and_refused_as_a_put_is() {
     let record = place.json(["stat", "--account", "bob", &text(&theirs, "id")]).well().line();
     assert_eq!((&record["account"], &record["version"]), (&json!("bob"), &json!(1)));
 }
+
+#[test]
+fn a_prune_shows_what_goes_and_what_would() {
+    let place = Place::new();
+    for conversation in ["first", "second", "third"] {
+        place.run(["conversation", "open", "--conversation", conversation]).well();
+    }
+    let lines = |args: &[&str]| -> Vec<(String, String)> {
+        let ran = place.json([&["prune"], args].concat()).well();
+        ran.lines().iter().map(|line| (text(line, "conversation"), text(line, "state"))).collect()
+    };
+    let of = |state: &str| ["first", "second"].map(|name| (name.to_owned(), state.to_owned()));
+    assert_eq!(lines(&["--keep", "1", "--dry-run"]), of("open"));
+    assert_eq!(lines(&["--older-than", "1d"]), []);
+    assert_eq!(lines(&["--keep", "1"]), of("deleted"));
+    assert_eq!(lines(&["--keep", "1"]), []);
+    let left = place.json(["conversation", "list"]).well().line();
+    assert_eq!(text(&left, "conversation"), "third");
+    for wrong in [&[][..], &["--keep", "1", "--older-than", "1d"], &["--keep", "-1"], &["--older-than", "1"]] {
+        place.run([&["prune"], wrong].concat()).failed(2, "");
+    }
+}

@@ -9,6 +9,7 @@ mod export;
 mod get;
 mod inspect;
 mod lock;
+mod materialize;
 mod owners;
 mod put;
 mod root;

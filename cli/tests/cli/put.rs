@@ -238,3 +238,18 @@ fn a_limit_on_the_size_of_files_is_told_like_a_full_disk() {
     assert_eq!(place.run(["get", &id, "-"]).well().out, "bytes");
     place.run(["verify", "--deep", "--refs"]).well();
 }
+
+#[test]
+fn a20_a_text_is_checked_before_it_is_stored() {
+    let place = Place::new();
+    place.write("note.md", "fine");
+    place.write("bytes", b"\xff\xfe");
+    place.write("large", vec![b'a'; (1 << 20) + 1]);
+    let put = place.json(["put", "--text", "--media-type", "text/markdown", "note.md"]).well().line();
+    assert_eq!(put["media_type"], "text/markdown");
+    let ran = place.json(["put", "--text", "bytes", "note.md"]).failed(2, "BAD_UTF8");
+    assert_eq!(text(&ran.line(), "media_type"), "text/plain", "the others go on");
+    place.run(["put", "--text", "large"]).failed(7, "TOO_LARGE");
+    place.run(["put", "--text", "--media-type", "image/png", "note.md"]).failed(2, "BAD_TYPE");
+    assert_eq!(place.json(["list"]).well().lines().len(), 2);
+}

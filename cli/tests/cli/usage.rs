@@ -4,10 +4,11 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "init",
     "put",
     "get",
+    "materialize",
     "stat",
     "list",
     "link",
@@ -16,6 +17,7 @@ const COMMANDS: [&str; 21] = [
     "delete",
     "conversation",
     "run",
+    "prune",
     "tenant",
     "verify",
     "repair",

@@ -46,6 +46,7 @@ pub mod recipe;
 mod seen;
 mod small;
 mod source;
+pub mod text;
 
 use commit::Outcome;
 use intake::Intake;

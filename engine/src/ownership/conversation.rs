@@ -17,11 +17,14 @@ use crate::{
     limits::SCOPE_ID_LEN_MAX,
 };
 
+/// Length of the edit of a record without its name.
+const RECORD_LEN: usize = EDIT_OVERHEAD + 20 + 72;
 /// Length of the edit of a record at most.
-pub const RECORD_LEN_MAX: usize = EDIT_OVERHEAD + 20 + 72 + SCOPE_ID_LEN_MAX;
-/// Length of the edits of one verb at most: record, entry of the account, fence, account.
-pub const EDITS_LEN_MAX: usize =
-    RECORD_LEN_MAX + (EDIT_OVERHEAD + 45) + (EDIT_OVERHEAD + 17 + fence::LEN) + account::RECORD_LEN_MAX;
+pub const RECORD_LEN_MAX: usize = RECORD_LEN + SCOPE_ID_LEN_MAX;
+/// Length of the edits of a deletion at most: record, entry of the account, fence.
+pub const DELETE_LEN_MAX: usize = RECORD_LEN + (EDIT_OVERHEAD + 45) + (EDIT_OVERHEAD + 17 + fence::LEN);
+/// Length of the edits of one verb at most: those of a deletion, a name, the account.
+pub const EDITS_LEN_MAX: usize = DELETE_LEN_MAX + SCOPE_ID_LEN_MAX + account::RECORD_LEN_MAX;
 
 /// A conversation that is asked for by name.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use crate::{
     format::{keyspace::AccountRef, manifest, superblock::Superblock},
     health::Health,
     ids::{Sha256, StoreUuid, Time},
-    ingest::{Ingest, Put, PutReply},
+    ingest::{Ingest, Put, PutReply, text::Text},
     ownership::{AccountScope, Door},
     read::Reader,
     recovery::OpenReport,
@@ -29,6 +29,7 @@ mod info;
 mod open;
 mod options;
 mod owners;
+mod prune;
 mod stats;
 mod tenants;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use changes::{Fork, ForkReply, Link, LinkReply};
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListOrder, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};
+pub use prune::{Prune, Retain};
 pub use stats::Stats;
 pub use tenants::TenantInfo;
 
@@ -103,6 +105,14 @@ impl Store {
     pub fn put(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
         let done = self.writing()?.ingest.put(put, source);
         self.told(&[put.scope.into()], done)
+    }
+
+    /// Stores a text, as [`put`](Self::put) does. `TOO_LARGE`: it has more than 1 MiB. `BAD_UTF8`: it is not UTF-8. `BAD_TYPE`: its media
+    /// type is none of [`MEDIA_TYPES`](crate::ingest::text::MEDIA_TYPES). Nothing is kept of what is refused.
+    pub fn put_text(&self, put: &Put<'_>, source: &mut dyn io::Read) -> Result<PutReply> {
+        let text = Text::read(put.media_type, source)?;
+        let size_hint = Some(text.bytes.len() as u64);
+        self.put(&Put { media_type: Some(&text.media_type), size_hint, ..*put }, &mut text.bytes.as_slice())
     }
 
     /// Checks the store in a directory that no writer has open; see [`crate::verify`]. `progress` gets bytes done and bytes to do.

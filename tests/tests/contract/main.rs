@@ -3,7 +3,9 @@
 mod bench;
 mod changes;
 mod conversations;
+mod pruning;
 mod records;
 mod runs;
 mod tenants;
+mod texts;
 mod together;
