@@ -1,6 +1,6 @@
 //! Writes the seed corpus: the structures of generated stores, and the vectors of the format.
 //!
-//! `cargo run --manifest-path fuzz/Cargo.toml --bin seeds`
+//! `cargo run --manifest-path fuzz/Cargo.toml --example seeds`
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
