@@ -23,7 +23,7 @@ use std::{process::ExitCode, sync::Arc};
 use clap::Parser;
 use commands::{
     Cli, Command, checkpoint, completions, conversation, delete, expire_at, get, init, inspect, link, list, man,
-    materialize, prune, put, quickstart, rename, repair, run, stat, stats, tenant, verify,
+    materialize, prune, put, quickstart, rename, repair, run, stat, stats, tenant, upload, verify,
 };
 use exit_code::Outcome;
 use session::Session;
@@ -56,6 +56,7 @@ fn run(command: &Command, session: &Session) -> Outcome {
         Command::Delete(args) => delete::run(args, session),
         Command::Conversation(args) => conversation::run(args, session),
         Command::Run(args) => run::run(args, session),
+        Command::Upload(args) => upload::run(args, session),
         Command::Prune(args) => prune::run(args, session),
         Command::Tenant(args) => tenant::run(args, session),
         Command::Verify(args) => verify::run(args, session),

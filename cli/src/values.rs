@@ -5,7 +5,7 @@ use std::ops::Range;
 use holdfast::{
     RunToken,
     format::{artifact::Origin, run::RunState},
-    ids::{ArtifactId, RunId, Sha256, Time},
+    ids::{ArtifactId, RunId, Sha256, Time, UploadId},
 };
 
 /// The last millisecond that RFC 3339 can write: the end of the year 9999.
@@ -123,6 +123,11 @@ pub(crate) fn artifact_id(text: &str) -> Result<ArtifactId, String> {
 /// A run's id.
 pub(crate) fn run_id(text: &str) -> Result<RunId, String> {
     RunId::parse(text).ok_or_else(|| "a run's id is 26 characters of lower-case base32".to_owned())
+}
+
+/// An upload's id.
+pub(crate) fn upload_id(text: &str) -> Result<UploadId, String> {
+    UploadId::parse(text).ok_or_else(|| "an upload's id is 26 characters of lower-case base32".to_owned())
 }
 
 /// A run token, or `@FILE` with one in it.

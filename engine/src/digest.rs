@@ -251,6 +251,17 @@ impl Sha256Stream {
         self.0 = sha2::Sha256::deserialize(&saved).expect("a state that was saved, other words and a higher count");
     }
 
+    /// What [`resumed`](Self::resumed) goes on from, as `sha2` saves it.
+    pub fn saved(&self) -> Vec<u8> {
+        self.0.serialize().to_vec()
+    }
+
+    /// Goes on from a state that was saved; nothing if it is none.
+    pub fn resumed(saved: &[u8]) -> Option<Self> {
+        let saved = Saved::try_from(saved).ok()?;
+        sha2::Sha256::deserialize(&saved).ok().map(Self)
+    }
+
     /// The digest of all bytes taken.
     pub fn finish(self) -> Sha256 {
         Sha256(self.0.finalize().into())
@@ -277,6 +288,25 @@ mod tests {
         let keys = TenantKeys::new(&[1; 32]);
         assert_ne!(keys.chunk(b"bytes"), keys.page(b"bytes"));
         assert_ne!(keys.chunk(b"bytes"), TenantKeys::new(&[2; 32]).chunk(b"bytes"));
+    }
+
+    #[test]
+    fn a_saved_state_of_sha_256_is_that_of_the_format_and_goes_on() {
+        let mut stream = Sha256Stream::default();
+        stream.update(&[7; 64]);
+        stream.update(b"abc");
+        let saved = stream.saved();
+        assert_eq!(saved.len(), 104);
+        assert_eq!((&saved[32..40], saved[40], &saved[41..44]), (&1_u64.to_le_bytes()[..], 3, &b"abc"[..]));
+        assert!(saved[44..].iter().all(|byte| *byte == 0));
+        // The constants of FIPS 180-4 section 5.3.3, before a block was taken.
+        assert_eq!(Sha256Stream::default().saved()[..4], 0x6a09_e667_u32.to_le_bytes());
+        let mut resumed = Sha256Stream::resumed(&saved).expect("it was saved");
+        [&mut stream, &mut resumed].into_iter().for_each(|stream| stream.update(&[9; 1000]));
+        assert_eq!(resumed.finish(), stream.finish());
+        for wrong in [&saved[..103], &[&saved[..40], &[64][..], &saved[41..]].concat(), b""] {
+            assert!(Sha256Stream::resumed(wrong).is_none());
+        }
     }
 
     #[test]

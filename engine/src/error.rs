@@ -70,6 +70,8 @@ kinds! {
     NotExpirable = "NOT_EXPIRABLE", 4;
     /// It was changed since: look again.
     VersionConflict = "VERSION_CONFLICT", 4;
+    /// Go on at the offset that the upload has.
+    OffsetConflict = "OFFSET_CONFLICT", 4;
     /// The content is not what the caller expected.
     DigestMismatch = "DIGEST_MISMATCH", 4;
     /// Damage: restore the named file, or leave the named artifact out.

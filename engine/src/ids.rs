@@ -94,6 +94,13 @@ impl RunId {
     }
 }
 
+impl UploadId {
+    /// Reads an id as [`Display`](fmt::Display) writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_base32(text).map(Self)
+    }
+}
+
 /// The random part of a run token. It is a fence and not a credential, and is not printed all the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenBits(pub [u8; 16]);

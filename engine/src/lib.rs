@@ -36,13 +36,13 @@ pub mod verify;
 
 pub use checkpoint::{Checkpointed, Tuning as CheckpointTuning};
 pub use error::{Error, Kind, Place, Result};
-pub use ingest::{Put, PutReply, Tuning};
-pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope};
+pub use ingest::{Put, PutReply, Tuning, resumed::CommitUpload};
+pub use ownership::{AccountScope, ConversationScope, Destination, RunScope, RunToken, Scope, UploadScope};
 pub use recovery::{OpenReport, Problem};
 pub use repair::{Mended, Repair};
 pub use store::{
     ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Fork, ForkReply, Get,
-    InitOptions, Leased, Link, LinkReply, ListOrder, ListPage, OpenMode, OpenOptions, Prune, Retain, RunInfo, Stats,
-    Store, Tag, TenantInfo, World,
+    InitOptions, Leased, Link, LinkReply, ListOrder, ListPage, OpenMode, OpenOptions, Prune, Retain, RunInfo,
+    SentReply, Stats, Store, Tag, TenantInfo, UploadInfo, World,
 };
 pub use verify::{VerifyOptions, VerifyReport};

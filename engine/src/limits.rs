@@ -56,6 +56,12 @@ pub const RESERVES_MAX: usize = 4;
 pub const LEDGER_PLACES_MAX: usize = 4;
 /// Window that a zstd frame may ask for, as a power of two.
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 20;
+/// An upload that nothing was added to for so many milliseconds has ended.
+pub const UPLOAD_IDLE_MS: u64 = 24 * 3600 * 1000;
+/// What an upload became ends after so many milliseconds, unless a conversation takes it.
+pub const UNSENT_MS: u64 = 24 * 3600 * 1000;
+/// Uploads that are claimed in one commit.
+pub const CLAIM_UPLOADS_MAX: usize = 1000;
 /// Length of a text that is put as such.
 pub const TEXT_LEN_MAX: usize = 1 << 20;
 /// A stream up to this goes into the log lane with its commit; a longer one is an upload in the bulk lane.

@@ -22,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod stat;
 pub(crate) mod stats;
 pub(crate) mod tenant;
+pub(crate) mod upload;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ pub(crate) enum Command {
     Delete(delete::DeleteArgs),
     Conversation(conversation::ConversationArgs),
     Run(run::RunArgs),
+    Upload(upload::UploadArgs),
     Prune(prune::PruneArgs),
     Tenant(tenant::TenantArgs),
     Verify(verify::VerifyArgs),

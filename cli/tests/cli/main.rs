@@ -17,4 +17,5 @@ mod shapes;
 mod streams;
 mod support;
 mod tour;
+mod upload;
 mod usage;

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Place, Ran, holdfast, keys, text};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "init",
     "put",
     "get",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 23] = [
     "delete",
     "conversation",
     "run",
+    "upload",
     "prune",
     "tenant",
     "verify",

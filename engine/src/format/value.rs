@@ -168,7 +168,7 @@ pub enum OpMade {
     Artifact = 0,
     /// A run, named by its scope hash.
     Run = 1,
-    /// A fork, named by the scope hash of its source.
+    /// A fork, named by the scope hash of its source, or a claim of uploads, named by that of its conversation.
     Fork = 2,
 }
 

@@ -25,9 +25,15 @@ pub(super) struct Progress {
     pub(super) id: UploadId,
     /// Entries that it holds.
     pub(super) held: usize,
+    /// Bytes that it has.
+    pub(super) offset: u64,
 }
 
 impl Progress {
+    pub(super) fn of(id: UploadId, record: &Upload) -> Self {
+        Self { id, held: record.held().count(), offset: record.offset }
+    }
+
     /// Length of the edits that release what it holds and remove it, at most.
     const fn release_len_max(self) -> usize {
         self.held * references::EDITS_LEN_MAX + upload::END_LEN
@@ -65,8 +71,10 @@ impl Final {
         if outcome.replayed || stage.blob(self.content.key)?.is_some() {
             // Nothing of the stream is needed but what heals: the blob that is there has the same recipe.
             self.changes = Changes::default();
-            if let Some(id) = self.upload {
-                upload::release(&upload::live(stage, id)?, &mut self.changes);
+            // Of two commits of one upload the first has ended it.
+            let upload = self.upload.map(|id| stage.upload(id)).transpose()?.flatten();
+            if let Some(upload) = upload {
+                upload::release(&upload, &mut self.changes);
             }
         } else if let Some(id) = self.upload {
             // What its right edge held is in the pages now, and the root, which is left of it, goes to the blob.
@@ -92,21 +100,25 @@ pub(super) fn finish(last: Final, known_len_max: usize, before: Option<Progress>
     Request::new(len, |stage| last.decide(stage)).with_frames(frames, frame_bytes)
 }
 
-/// The request of a progress commit. `record` is the upload as it is to stand.
+/// The request of a progress commit. `record` is the upload as it is to stand; `named` is given for one that a caller began.
 pub(super) fn progress(
     id: UploadId,
     record: &Upload,
     increment: &mut Increment,
     segments: Vec<Edit>,
     before: Option<Progress>,
+    named: Option<upload::Named>,
 ) -> Request<()> {
     let held = before.map_or(0, Progress::release_len_max);
     let len = EDIT_OVERHEAD + 16 + record.encode().len() + increment.edits_len_max() + held;
     let len = len + segments.len() * SEGMENT_EDIT_LEN;
     let (changes, frames) = (std::mem::take(&mut increment.changes), std::mem::take(&mut increment.frames));
-    let (record, first) = (record.clone(), before.is_none());
+    let (record, offset) = (record.clone(), before.map(|before| before.offset));
     Request::new(len, move |stage| {
-        let mut edits = vec![upload::progress(stage, id, &record, first)?];
+        let mut edits = vec![match (named, offset) {
+            (Some(named), Some(offset)) => upload::advance(stage, stage.now(), &named, offset, &record)?,
+            _ => upload::progress(stage, id, &record, offset)?,
+        }];
         let settled = references::settle(stage, &changes, &frames)?;
         edits.extend(references::edits(&settled, |id| frames[&id].value));
         edits.extend(segments);

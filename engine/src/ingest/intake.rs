@@ -56,6 +56,13 @@ pub(super) struct Increment {
 }
 
 impl Increment {
+    /// The tail that an upload held before is held no more.
+    pub(super) fn let_go(&mut self, tail: Option<PageEntry>) {
+        if let Some(tail) = tail {
+            self.changes.release(tail.id);
+        }
+    }
+
     /// Length of its edits at most, but for those of entries that earlier commits of the stream held.
     pub(super) fn edits_len_max(&self) -> usize {
         self.known.len() * references::EDITS_LEN_MAX
@@ -110,6 +117,32 @@ impl<'a> Intake<'a> {
             committed: 0,
             stored: Window::default(),
         }
+    }
+
+    /// Goes on where an upload stands, in front of its tail.
+    pub(super) fn resumed(self, record: &Upload) -> Self {
+        let tail = record.tail.map_or(0, |tail| tail.len);
+        let recipe = RecipeBuilder::resumed(self.keys.clone(), record.right_edge.clone());
+        Self { size: record.offset.saturating_sub(tail), recipe, ..self }
+    }
+
+    /// Takes the bytes that are there behind the last cut as a chunk of their own, for as long as no more come.
+    pub(super) fn take_tail(&mut self, bytes: &[u8], lane: &mut dyn Lane) -> Result<Option<PageEntry>> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let id = self.keys.chunk(bytes);
+        self.store(&Piece { id, kind: FrameKind::Chunk, raw: bytes }, lane)?;
+        self.increment.changes.hold(id);
+        Ok(Some(PageEntry { id, len: bytes.len() as u64 }))
+    }
+
+    /// Makes the tail, which the upload holds, the last chunk.
+    pub(super) fn close_tail(&mut self, tail: Option<PageEntry>, lane: &mut dyn Lane) -> Result<()> {
+        let Some(tail) = tail else { return Ok(()) };
+        self.size += tail.len;
+        let closed = self.recipe.push(tail);
+        self.store_pages(closed, lane)
     }
 
     /// Takes the next chunk.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A progress commit comes early when its edits would get longer than this: chunks may be much shorter than by default.
-const PROGRESS_EDITS_LEN: usize = 1 << 20;
+pub(super) const PROGRESS_EDITS_LEN: usize = 1 << 20;
 
 /// The middle of a long stream: chunks in, jobs out.
 pub(super) struct Stream<'a, J: Jobs> {

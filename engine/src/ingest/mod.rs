@@ -43,6 +43,7 @@ mod output;
 mod packer;
 mod pipeline;
 pub mod recipe;
+pub mod resumed;
 mod seen;
 mod small;
 mod source;
@@ -197,12 +198,7 @@ impl Ingest {
         let mut cutter = source::Cutter::new(source, options.chunks, put.size_hint);
         let is_small = cutter.is_within(self.tuning.small_stream_max)?;
         let media = Media::of(put.media_type, cutter.waiting());
-        let compressor = if media.is_compressed() || options.compression.level == 0 {
-            None
-        } else {
-            let failed = |_| Error::new(Kind::Limit, "no memory for a compressor");
-            Some(Compressor::new(options.compression).map_err(failed)?)
-        };
+        let compressor = if media.is_compressed() { None } else { self.compressor()? };
         begun.new.media_type = media.media_type;
         begun.new.detected_type = media.detected_type;
         let tenant = begun.new.owner.account.tenant;
@@ -216,6 +212,13 @@ impl Ingest {
         outcome.map(PutReply::from)
     }
 
+    /// Nothing, if the store compresses nothing.
+    fn compressor(&self) -> Result<Option<Compressor>> {
+        let compression = self.ground.root.current().options.compression;
+        let failed = |_| Error::new(Kind::Limit, "no memory for a compressor");
+        (compression.level != 0).then(|| Compressor::new(compression).map_err(failed)).transpose()
+    }
+
     /// Checks the arguments before a byte is read, and takes the LSN that fences are held against.
     fn begin(&self, put: &Put<'_>) -> Result<Begun> {
         let began = self.ground.commit.published_lsn();
@@ -225,6 +228,7 @@ impl Ingest {
             artifact::Into::Account => owner.account.account,
             artifact::Into::Conversation(named) => named.scope.scope,
             artifact::Into::Run(run, _) => run.scope,
+            artifact::Into::Upload(named, _) => named.account.account,
         };
         if put.expires_at.is_some() && !matches!(into, artifact::Into::Account) {
             let what = "what a run or conversation owns ends with it: it takes no expiry of its own";

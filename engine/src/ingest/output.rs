@@ -17,6 +17,7 @@ use crate::{
     error::Result,
     format::{seal::FooterEntry, upload::Upload},
     ids::UploadId,
+    ownership::upload,
     segment::{
         window::Fetch,
         writer::{BulkFile, BulkWriter, Out},
@@ -72,6 +73,8 @@ pub(super) struct Output<'a> {
     pub(super) lease: Lease<'a>,
     /// The record as it stands.
     pub(super) progress: Option<Progress>,
+    /// The upload, if a caller began it.
+    named: Option<upload::Named>,
     committed: Arc<AtomicU64>,
     /// A file failed: what else was meant for it must not be written.
     has_failed: bool,
@@ -81,7 +84,14 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(ingest: &'a Ingest, lease: Lease<'a>) -> Self {
-        Self { ingest, lease, progress: None, committed: Arc::default(), has_failed: false, is_stopped: false }
+        let committed = Arc::default();
+        Self { ingest, lease, progress: None, named: None, committed, has_failed: false, is_stopped: false }
+    }
+
+    /// For an upload that a caller began, as it stands.
+    pub(super) fn resumed(ingest: &'a Ingest, lease: Lease<'a>, named: &upload::Named, record: &Upload) -> Self {
+        let progress = Some(Progress::of(named.id, record));
+        Self { progress, named: Some(*named), ..Self::new(ingest, lease) }
     }
 
     /// Counts the progress commits that are durable.
@@ -157,10 +167,10 @@ impl<'a> Output<'a> {
             Some(progress) => progress.id,
             None => UploadId(entropy::random(&*self.ingest.ground.entropy)?),
         };
-        let request = commit::progress(id, record, &mut increment, self.lease.edits(), self.progress);
+        let request = commit::progress(id, record, &mut increment, self.lease.edits(), self.progress, self.named);
         self.ingest.ground.commit.run(request)?;
         self.lease.committed();
-        self.progress = Some(Progress { id, held: record.held().count() });
+        self.progress = Some(Progress::of(id, record));
         self.committed.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }

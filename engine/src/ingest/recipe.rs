@@ -30,6 +30,11 @@ impl RecipeBuilder {
         Self { keys, right_edge: Vec::new() }
     }
 
+    /// A tree that goes on where an earlier one stood.
+    pub const fn resumed(keys: TenantKeys, right_edge: Vec<Vec<PageEntry>>) -> Self {
+        Self { keys, right_edge }
+    }
+
     /// Entries that no page holds yet, a list a level, from the chunks upwards.
     pub fn right_edge(&self) -> &[Vec<PageEntry>] {
         &self.right_edge

@@ -77,6 +77,18 @@ impl<'a> Cutter<'a> {
         Ok(chunk.map(|chunk| &self.buffer.as_slice()[chunk]))
     }
 
+    /// Nothing was cut yet, or some of the stream was, by an earlier cutter.
+    pub(super) fn resumed(self, first: bool) -> Self {
+        Self { first, ..self }
+    }
+
+    /// The next chunk that ends by itself, whatever comes behind. `None` at the end: what is left waits.
+    pub(super) fn next_cut(&mut self) -> Result<Option<&[u8]>> {
+        self.fill(self.sight())?;
+        let chunk = self.find().map(|len| self.take(len));
+        Ok(chunk.map(|chunk| &self.buffer.as_slice()[chunk]))
+    }
+
     /// Reads and cuts until a block of `len` bytes is there, or the source ends. False: nothing is there.
     pub(super) fn fill_block(&mut self, len: usize) -> Result<bool> {
         self.len_max = self.len_max.max(len);
@@ -113,21 +125,27 @@ impl<'a> Cutter<'a> {
 
     /// Takes the chunk at the front of what waits, if more bytes would not make it another one.
     fn cut(&mut self) -> Option<Range<usize>> {
+        let rest = self.waiting().len();
+        let len = self.find().or((self.ended && rest > 0).then_some(rest))?;
+        Some(self.take(len))
+    }
+
+    /// Length of the chunk at the front of what waits, if it ends by itself.
+    fn find(&mut self) -> Option<usize> {
         let waiting = self.waiting();
         let is_single = self.first && waiting.len() <= self.params.single_max as usize;
         let found = if is_single { None } else { chunker::find(&self.params, waiting, self.looked) };
-        let len = match found {
-            Some(len) => len,
-            None if self.ended && !waiting.is_empty() => waiting.len(),
-            None => {
-                self.looked = if is_single { 0 } else { waiting.len() };
-                return None;
-            }
-        };
+        if found.is_none() {
+            self.looked = if is_single { 0 } else { waiting.len() };
+        }
+        found
+    }
+
+    fn take(&mut self, len: usize) -> Range<usize> {
         (self.first, self.looked) = (false, 0);
         let start = self.start;
         self.start += len;
-        Some(start..start + len)
+        start..start + len
     }
 
     /// Reads until this many bytes wait, or the source ends.

@@ -15,7 +15,9 @@ use crate::{
     format::{
         artifact::{Artifact, Born, Origin},
         commit::{EDIT_OVERHEAD, Edit},
-        keyspace::{AccountRef, Keyspace, ListPlace, Owner, blob_key, identity_key, zero_blob_key},
+        keyspace::{
+            AccountRef, Keyspace, ListPlace, Owner, OwnerKind, ScopeRef, blob_key, identity_key, zero_blob_key,
+        },
         value::BlobValue,
     },
     ids::{ArtifactId, BlobKey, ChunkId, IdentityHash, Lsn, OpHash, ScopeHash, Sha256, Time},
@@ -305,6 +307,26 @@ pub(super) fn each_of(
             None => return Ok(()),
         }
     }
+}
+
+/// What one LSN attached to a conversation and is there still, readable or not.
+pub(super) fn attached_by(
+    state: &dyn State,
+    account: &AccountRef,
+    conversation: &ScopeRef,
+    lsn: Lsn,
+) -> Result<Vec<Artifact>> {
+    let owner = Owner { kind: OwnerKind::Conversation, id: conversation.scope.0 };
+    let before = ListPlace { attach_lsn: Lsn(lsn.0.saturating_sub(1)), position: u32::MAX };
+    let mut artifacts = Vec::new();
+    each_of(state, account, owner, Some(before), &mut |artifact| {
+        if artifact.place.attach_lsn != lsn {
+            return Ok(ControlFlow::Break(()));
+        }
+        artifacts.push(artifact);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(artifacts)
 }
 
 /// The edits that give an artifact another owner, place and end. Its content, its provenance and its blob's references stay.

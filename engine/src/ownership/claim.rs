@@ -25,7 +25,8 @@ use crate::{
 };
 
 /// Length of the edits of one artifact that changes its owner, besides those of its record: two of the list, one of its end.
-const MOVE_LEN: usize = (EDIT_OVERHEAD + 36) + (EDIT_OVERHEAD + 49) + (EDIT_OVERHEAD + 49 + 16) + (EDIT_OVERHEAD + 45);
+pub(super) const MOVE_LEN: usize =
+    (EDIT_OVERHEAD + 36) + (EDIT_OVERHEAD + 49) + (EDIT_OVERHEAD + 49 + 16) + (EDIT_OVERHEAD + 45);
 /// Length of the other edits of a claim or release: claim, run, conversation.
 const FIXED_LEN: usize = (EDIT_OVERHEAD + 20 + 64) + run::RECORD_LEN_MAX + conversation::RECORD_LEN_MAX;
 

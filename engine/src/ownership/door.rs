@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{account, conversation, names, tenant, token::RunToken};
+use super::{account, conversation, names, tenant, token::RunToken, upload};
 use crate::{
     catalog::State,
     digest::{Identity, ScopeKind, StoreKeys, TenantKeys},
@@ -11,7 +11,7 @@ use crate::{
         keyspace::{AccountRef, ScopeRef},
         manifest::Tenant as TenantKey,
     },
-    ids::{IdentityHash, OpHash, RunId, ScopeHash, TenantNumber},
+    ids::{IdentityHash, OpHash, RunId, ScopeHash, TenantNumber, UploadId},
     sync::RwLock,
 };
 
@@ -46,6 +46,17 @@ pub struct RunScope<'a> {
     pub run: RunId,
 }
 
+/// An upload as a caller names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UploadScope<'a> {
+    /// Name of the tenant.
+    pub tenant: &'a str,
+    /// Id of the account that it is of.
+    pub account: &'a str,
+    /// The upload.
+    pub upload: UploadId,
+}
+
 /// Whose artifacts are meant: what is read by id or listed must be owned by exactly this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope<'a> {
@@ -55,6 +66,8 @@ pub enum Scope<'a> {
     Conversation(ConversationScope<'a>),
     /// What the run has put and not given away.
     Run(RunScope<'a>),
+    /// What the upload became, until a conversation takes it.
+    Upload(UploadScope<'a>),
 }
 
 impl<'a> Scope<'a> {
@@ -64,6 +77,7 @@ impl<'a> Scope<'a> {
             Self::Account(scope) => scope.tenant,
             Self::Conversation(scope) => scope.tenant,
             Self::Run(scope) => scope.tenant,
+            Self::Upload(scope) => scope.tenant,
         }
     }
 }
@@ -168,6 +182,13 @@ impl Door {
         Ok(account::Named { account: self.account_of(tenant, account)?, text: account.to_owned() })
     }
 
+    /// The upload that a caller means.
+    pub fn upload(&self, state: &dyn State, scope: &UploadScope<'_>) -> Result<upload::Named> {
+        let tenant = self.tenant(state, scope.tenant)?;
+        let account = self.account_of(tenant, scope.account)?;
+        Ok(upload::Named { tenant: tenant.name, account, id: scope.upload })
+    }
+
     /// The conversation that a caller means.
     pub fn conversation(&self, state: &dyn State, scope: &ConversationScope<'_>) -> Result<conversation::Named> {
         let tenant = self.tenant(state, scope.tenant)?;
@@ -215,6 +236,18 @@ impl Door {
     pub fn reply(&self, run: &ScopeRef, reply_id: &str) -> Result<OpHash> {
         names::caller_id(reply_id)?;
         Ok(self.store.op(run.tenant, run.scope, &format!("claim/{reply_id}")))
+    }
+
+    /// Hash of what names the commit of an upload within its account.
+    pub fn commit_of(&self, upload: &upload::Named) -> OpHash {
+        let AccountRef { tenant, account } = upload.account;
+        self.store.op(tenant, account, &format!("upload/{}", upload.id))
+    }
+
+    /// Hash of the message id of a claim of uploads within its conversation.
+    pub fn message(&self, conversation: &ScopeRef, message_id: &str) -> Result<OpHash> {
+        names::caller_id(message_id)?;
+        Ok(self.store.op(conversation.tenant, conversation.scope, &format!("uploads/{message_id}")))
     }
 
     /// Hash of what two puts of a scope have in common if they are one.

@@ -255,14 +255,5 @@ fn forked_before(
     if outcome.made != OpMade::Fork {
         return Err(target::another_call());
     }
-    let before = ListPlace { attach_lsn: Lsn(outcome.lsn.0.saturating_sub(1)), position: u32::MAX };
-    let mut artifacts = Vec::new();
-    artifact::each_of(state, account, owner_of(scope), Some(before), &mut |artifact| {
-        if artifact.place.attach_lsn != outcome.lsn {
-            return Ok(ControlFlow::Break(()));
-        }
-        artifacts.push(artifact);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(artifacts)
+    artifact::attached_by(state, account, scope, outcome.lsn)
 }

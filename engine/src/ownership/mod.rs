@@ -15,6 +15,7 @@ pub mod link;
 pub mod names;
 pub mod references;
 pub mod run;
+pub mod sending;
 pub mod tenant;
 pub mod token;
 pub mod upload;
@@ -22,5 +23,5 @@ pub mod upload;
 #[cfg(test)]
 mod tests;
 
-pub use door::{AccountScope, ConversationScope, Destination, Door, RunScope, Scope, Tenant};
+pub use door::{AccountScope, ConversationScope, Destination, Door, RunScope, Scope, Tenant, UploadScope};
 pub use token::RunToken;

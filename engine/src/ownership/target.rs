@@ -5,6 +5,7 @@ use super::{
     conversation::{self, Named as NamedConversation},
     fences,
     token::{self, RunToken},
+    upload::Named as NamedUpload,
 };
 use crate::{
     catalog::State,
@@ -17,7 +18,7 @@ use crate::{
         value::{OpMade, OpValue},
     },
     ids::{ArtifactId, Lsn, OpHash, ScopeHash, Time},
-    limits::{ACCOUNT_OP_KEPT_MS, RUN_OP_KEPT_MS},
+    limits::{ACCOUNT_OP_KEPT_MS, RUN_OP_KEPT_MS, UNSENT_MS},
 };
 
 /// Where a put goes.
@@ -29,6 +30,8 @@ pub enum Into {
     Conversation(NamedConversation),
     /// A run, whose lease the token proves.
     Run(ScopeRef, RunToken),
+    /// What an upload becomes that has so many bytes, until a conversation takes it.
+    Upload(NamedUpload, u64),
 }
 
 /// The same with what every call says of itself.
@@ -99,6 +102,13 @@ pub(super) fn scope(state: &dyn State, lsn: Lsn, target: &Target<'_>) -> Result<
             key: (Lsn::NONE, account),
             forgotten: Forgotten::After(ACCOUNT_OP_KEPT_MS),
         },
+        // The record goes with the commit, the account stays.
+        Into::Upload(named, _) => Scope {
+            owner: Owner { kind: OwnerKind::Upload, id: named.id.0 },
+            run: None,
+            key: (Lsn::NONE, account),
+            forgotten: Forgotten::After(ACCOUNT_OP_KEPT_MS),
+        },
         Into::Conversation(named) => {
             let found = conversation::live(state, named)?;
             let scope = named.scope.scope;
@@ -143,6 +153,11 @@ pub(super) fn admit(
             let scopes = own.into_iter().chain([(ScopeKind::Conversation, named.scope.scope)]);
             fences::check(state, *began, uploads_only, scopes)?;
             Ok((*began, None))
+        }
+        Into::Upload(named, offset) => {
+            let upload = named.at(state, now, *offset)?;
+            fences::check(state, upload.begin_lsn, uploads_only, own)?;
+            Ok((upload.begin_lsn, Some(Time(now.0.saturating_add(UNSENT_MS)))))
         }
         Into::Run(named, token) => {
             let run = token::current(state, named, token, lsn)?;

@@ -19,7 +19,7 @@ use crate::{
         upload::Upload,
         value::SegmentValue,
     },
-    ids::{FileId, UploadId},
+    ids::{FileId, Time, UploadId},
     limits::FRAMES_START,
     manifest,
     ownership::upload,
@@ -27,12 +27,13 @@ use crate::{
     table,
 };
 
-/// Seals and aborts, in as few commits as hold it.
+/// Seals and aborts, in as few commits as hold it. `wall` is the time that the clock shows.
 pub fn tidy(
     disk: &dyn Disk,
     superblock: &Superblock,
     published: &Published,
     commit: &Commit,
+    wall: Time,
     report: &mut OpenReport,
 ) -> Result<()> {
     let unsealed = unsealed(published.read())?;
@@ -50,7 +51,8 @@ pub fn tidy(
     let uploads = published.read().scan(Keyspace::Upload, &[], None, usize::MAX)?;
     for (key, value) in uploads {
         let (Ok(id), Ok(record)) = (<[u8; 16]>::try_from(key), Upload::decode(&value)) else { continue };
-        if record.sha_state.is_none() {
+        let has_ended = record.expires_at.is_some_and(|end| wall.max(commit.hw()) >= end);
+        if record.sha_state.is_none() || has_ended {
             let id = UploadId(id);
             let abort = Request::new(upload::abort_len_max(&record), move |stage| Ok((upload::abort(stage, id)?, ())));
             report.aborted_uploads += u64::from(if_there_is_room(commit.run(abort.privileged()))?);

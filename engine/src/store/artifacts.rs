@@ -214,6 +214,12 @@ impl Store {
                 let account = AccountRef { tenant: tenant.number, account: run.account };
                 Ok(Place { tenant, account, owner: Owner { kind: OwnerKind::Run, id: run_ref.scope.0 } })
             }
+            // The record goes with the commit: what the upload became is found without it.
+            Scope::Upload(scope) => {
+                let tenant = door.tenant(state, scope.tenant)?;
+                let account = door.account_of(tenant, scope.account)?;
+                Ok(Place { tenant, account, owner: Owner { kind: OwnerKind::Upload, id: scope.upload.0 } })
+            }
         }
     }
 
@@ -274,6 +280,7 @@ impl Store {
             Scope::Account(scope) => Some(scope.account),
             Scope::Conversation(scope) => scope.account,
             Scope::Run(scope) => scope.account,
+            Scope::Upload(scope) => Some(scope.account),
         };
         match given {
             Some(given) => Ok(given.to_owned()),

@@ -184,10 +184,10 @@ impl Store {
         self.record(place, id).map_or(artifact::RECORD_LEN_MAX, |record| artifact::record_len(&record))
     }
 
-    /// An end of a link. What a run has is claimed, and not linked.
+    /// An end of a link. What a run or an upload has is claimed, and not linked.
     fn holder(&self, scope: &Scope<'_>) -> Result<Place> {
-        if matches!(scope, Scope::Run(_)) {
-            let what = "a link goes from and to accounts and conversations: claim what the run has first";
+        if matches!(scope, Scope::Run(_) | Scope::Upload(_)) {
+            let what = "a link goes from and to accounts and conversations: claim what the run or upload has first";
             return Err(Error::new(Kind::InvalidArgument, what));
         }
         self.place(scope)

@@ -34,6 +34,7 @@ mod stats;
 mod tenants;
 #[cfg(test)]
 mod tests;
+mod uploads;
 
 pub use changes::{Fork, ForkReply, Link, LinkReply};
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListOrder, ListPage};
@@ -42,6 +43,7 @@ pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, Ru
 pub use prune::{Prune, Retain};
 pub use stats::Stats;
 pub use tenants::TenantInfo;
+pub use uploads::{SentReply, UploadInfo};
 
 /// Everything through which a store reaches the world.
 #[derive(Clone)]

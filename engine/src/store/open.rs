@@ -77,7 +77,7 @@ impl Store {
                 let commit =
                     Commit::new(log, Arc::clone(&published), hw, Arc::clone(&health), Arc::clone(&world.clock));
                 let commit = Arc::new(commit);
-                finish::tidy(&*world.disk, &superblock, &published, &commit, &mut report)?;
+                finish::tidy(&*world.disk, &superblock, &published, &commit, world.clock.wall(), &mut report)?;
                 finish::destroy_unnamed(&*world.disk, &root.current(), published.read(), &segments, &mut report)?;
                 commit.count_log_bytes(found.replayed_bytes(superblock.replay.offset), false);
                 let checkpoints = checkpoint::Ground {

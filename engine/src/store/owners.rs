@@ -368,7 +368,8 @@ impl Store {
         })
     }
 
-    fn claimed(&self, scope: &Scope<'_>, place: &Place, id: ArtifactId) -> Result<ClaimedInfo> {
+    /// What a claim took, as it is now.
+    pub(super) fn claimed(&self, scope: &Scope<'_>, place: &Place, id: ArtifactId) -> Result<ClaimedInfo> {
         let record = self.published.read().artifact(&place.account, id)?;
         let Some(record) = record.filter(|record| record.owner == place.owner) else {
             return Ok(ClaimedInfo::Gone(id, "deleted"));

@@ -9,3 +9,4 @@ mod runs;
 mod tenants;
 mod texts;
 mod together;
+mod uploads;
