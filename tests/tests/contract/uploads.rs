@@ -335,3 +335,17 @@ fn go_on(image: &Image, upload: UploadId, bytes: &[u8], acknowledged: Option<u64
     independent::read_clean(&machine.sim.image())?;
     if report.problems.is_empty() { Ok(()) } else { Err(format!("{:?}", report.problems)) }
 }
+
+#[test]
+fn c8_of_two_appends_at_once_one_is_taken_and_a_commit_shuts_the_other_out() {
+    let bench = Bench::new();
+    let upload = began(&bench, None);
+    let inner = || drop(append(&bench, upload, 0, b"the other's").expect("appends"));
+    let mut source = During::new(b"one's own bytes", inner);
+    assert_eq!(kind(bench.store().append_upload(&of(upload), 0, &mut source)), Kind::OffsetConflict);
+    let mut source = During::new(b" and more", || drop(commit(&bench, upload).expect("commits")));
+    assert_eq!(kind(bench.store().append_upload(&of(upload), 11, &mut source)), Kind::NotFound);
+    let id = commit(&bench, upload).expect("as before").id;
+    assert_eq!(bench.read(Scope::Upload(of(upload)), id).expect("reads"), b"the other's");
+    bench.verify();
+}
