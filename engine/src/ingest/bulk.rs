@@ -74,6 +74,15 @@ impl Pool {
         Ok(Lease { pool: self, writer, named, active: None, made: Arc::default() })
     }
 
+    /// Removes what streams began and no commit relies on: puts that failed would leave it to the next open.
+    pub(super) fn close(&self) {
+        for (writer, _) in std::mem::take(&mut self.state.lock().idle) {
+            if let Some(writer) = writer {
+                writer.file().remove_unused(&*self.disk);
+            }
+        }
+    }
+
     /// A segment without a frame.
     fn create(&self) -> Result<BulkWriter> {
         let id = self.root.allocate_file()?;

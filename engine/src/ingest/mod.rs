@@ -184,6 +184,11 @@ impl Ingest {
         Self { pool, ground, tuning: Tuning { small_stream_max, ..tuning }, naming, seen }
     }
 
+    /// Ends it: files that nothing relies on go.
+    pub fn close(&self) {
+        self.pool.close();
+    }
+
     /// Puts a stream as an artifact. It is durable when this returns.
     pub fn put(&self, put: &Put<'_>, source: &mut dyn Read) -> Result<PutReply> {
         self.ground.health.check()?;

@@ -126,13 +126,18 @@ impl BulkFile {
             return false;
         }
         match self.committed.load(Ordering::Acquire) {
-            0 => destroy(disk, &self.name).is_ok(),
+            0 => self.remove_unused(disk),
             committed => {
                 // If this fails, the next open cuts it there.
                 let _ = self.file.set_len(committed);
                 false
             }
         }
+    }
+
+    /// Removes a file that no commit relies on. True: it is gone. Once the latch has fallen nothing is removed.
+    pub fn remove_unused(&self, disk: &dyn Disk) -> bool {
+        self.health.is_writable() && self.committed.load(Ordering::Acquire) == 0 && destroy(disk, &self.name).is_ok()
     }
 }
 

@@ -140,6 +140,7 @@ impl Store {
     pub fn close(self) -> Result<()> {
         match &self.writing {
             Some(writing) => {
+                writing.ingest.close();
                 writing.checkpointer.close();
                 writing.commit.with_log(crate::log::Log::close)
             }
