@@ -5,6 +5,7 @@
 //! release.
 
 pub mod at_rest;
+mod binary;
 pub mod campaign;
 #[cfg(feature = "canaries")]
 pub mod canaries;
@@ -18,3 +19,4 @@ pub mod kills;
 pub mod oracle;
 pub mod random;
 pub mod real;
+pub mod small;

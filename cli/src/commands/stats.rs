@@ -29,6 +29,7 @@ pub(crate) struct Figures {
     disk_bytes: u64,
     segments: u64,
     tables: u64,
+    replayed_bytes: u64,
     mirror_reads: u64,
     mended_pages: u64,
     /// Why the store takes no writes; null if it does.
@@ -51,6 +52,11 @@ impl fmt::Display for Figures {
         writeln!(f, "disk bytes     {:>14}  allocated by all files", self.disk_bytes)?;
         writeln!(f, "segments       {:>14}", self.segments)?;
         writeln!(f, "tables         {:>14}", self.tables)?;
+        writeln!(
+            f,
+            "replayed bytes {:>14}  of the log, since the last checkpoint: an open reads them",
+            self.replayed_bytes
+        )?;
         writeln!(f, "mirror reads   {:>14}  of damaged table pages, since the open", self.mirror_reads)?;
         write!(f, "mended pages   {:>14}  of these, written again", self.mended_pages)?;
         for name in &self.strange_files {
@@ -85,6 +91,7 @@ pub(crate) fn figures(session: &Session) -> Outcome<Figures> {
         disk_bytes: stats.disk_bytes,
         segments: stats.segments,
         tables: stats.tables,
+        replayed_bytes: report.replayed_bytes,
         mirror_reads: stats.mirror_reads,
         mended_pages: stats.mended_pages,
         read_only: report.read_only,

@@ -62,6 +62,7 @@ fn init_put_get_and_stats_have_their_names() {
             "mirror_reads",
             "problems",
             "read_only",
+            "replayed_bytes",
             "segments",
             "strange_files",
             "tables",

@@ -168,7 +168,10 @@ impl Spare {
     /// Takes over what became ready. Another thread may be making it right now: then it is not ready.
     pub fn collect(&mut self) {
         let Some(mut stock) = self.stock.try_lock() else { return };
-        if let Some(made) = stock.take_ready() {
+        // A step may come late, when others have made what was missing, and begin one more than there is a place for.
+        if self.prepared.len() < PREPARED_MAX
+            && let Some(made) = stock.take_ready()
+        {
             self.unnamed |= self.renewed.take_if(|id| *id == made.id).is_none();
             self.prepared.push(Prepared { id: made.id, file: made.file, len: made.len, fresh: true });
         }
@@ -196,15 +199,22 @@ impl Spare {
         lacks.then(|| Readiness { stock: Arc::clone(&self.stock), goal })
     }
 
-    /// Prepares a segment of `len` if none is ready, and fills the reserve, as far as the disk has room, in one go. The superblock may
-    /// have to name another set of files than before, also when this fails.
+    /// Prepares a segment of `len` if none is ready, finishes one that is on its way all the same, and fills the reserve, as far as the disk
+    /// has room, in one go. The superblock may have to name another set of files than before, also when this fails.
     pub fn replenish(&mut self, len: u64) -> Result<()> {
         loop {
             self.collect();
             // One that is zeroed again has its steps as long as the newest segment is not full.
             let none = self.prepared.is_empty() && self.renewed.is_none();
-            let goal = Goal { len: if none { len } else { 0 }, used: 1, room: 1 };
-            if !self.stock.lock().advance(goal)? {
+            let mut stock = self.stock.lock();
+            if self.prepared.len() >= PREPARED_MAX {
+                stock.give_up();
+            }
+            let begun = stock.is_making() && self.renewed.is_none();
+            let goal = Goal { len: if none || begun { len } else { 0 }, used: 1, room: 1 };
+            let stepped = stock.advance(goal)?;
+            drop(stock);
+            if !stepped {
                 self.collect();
                 return self.stock.lock().sync_reserves();
             }

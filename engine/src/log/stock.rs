@@ -274,7 +274,7 @@ impl Stock {
 
     /// A file that cannot be finished would only take room. Its id is burnt; if this fails too, the next open destroys it. One that the
     /// superblock names stays.
-    fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         if let Some(Making { file, name, .. }) = self.making.take_if(|making| !making.named) {
             drop(file);
             let _ = writer::destroy(&*self.disk, &name);

@@ -82,6 +82,8 @@ impl From<&Error> for Problem {
 /// What an open found and did.
 #[derive(Clone, Default, Debug)]
 pub struct OpenReport {
+    /// Bytes of the log behind the last checkpoint, all of which the open went through.
+    pub replayed_bytes: u64,
     /// Commits above the highest witness that were adopted.
     pub adopted_commits: u64,
     /// Bytes behind the end of the log that were never acknowledged.

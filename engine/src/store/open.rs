@@ -60,6 +60,7 @@ impl Store {
         };
         let log_content = rebuilt.manifest.sums.log_bytes.saturating_add(rebuilt.found.content_bytes);
         let recovery::Rebuilt { superblock, manifest, catalog, segments, hw, found, mut report } = rebuilt;
+        report.replayed_bytes = found.replayed_bytes(superblock.replay.offset);
         let published = Arc::new(Published::new(catalog));
         let door = Arc::new(Door::new(&superblock.secret, &manifest.tenants));
         let budget = Budget::new(options.ingest_memory);
@@ -79,7 +80,7 @@ impl Store {
                 let commit = Arc::new(commit);
                 finish::tidy(&*world.disk, &superblock, &published, &commit, world.clock.wall(), &mut report)?;
                 finish::destroy_unnamed(&*world.disk, &root.current(), published.read(), &segments, &mut report)?;
-                commit.count_log_bytes(found.replayed_bytes(superblock.replay.offset), false);
+                commit.count_log_bytes(report.replayed_bytes, false);
                 let checkpoints = checkpoint::Ground {
                     disk: Arc::clone(&world.disk),
                     root: Arc::clone(&root),

@@ -25,6 +25,7 @@ mod pipeline;
 mod put_off;
 mod release;
 mod repair;
+mod schedules;
 
 const SMALL: Options = Options {
     chunks: crate::chunker::ChunkParams { min: 64, avg: 1024, max: 4096, single_max: 512 },

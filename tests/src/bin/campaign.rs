@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "canaries")]
 use holdfast_tests::canaries;
-use holdfast_tests::{at_rest, campaign::Outcome, crash, crowd, faults, kills, real};
+use holdfast_tests::{at_rest, campaign::Outcome, crash, crowd, faults, kills, real, small};
 
 /// Campaigns against the store.
 #[derive(Parser)]
@@ -23,6 +23,7 @@ enum Campaign {
     Faults(faults::Arguments),
     Kills(kills::Arguments),
     Real(real::Arguments),
+    Small(small::Arguments),
     #[cfg(feature = "canaries")]
     Canaries(canaries::Arguments),
 }
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Campaign::Faults(arguments) => faults::run(&arguments),
         Campaign::Kills(arguments) => kills::run(&arguments),
         Campaign::Real(arguments) => real::run(&arguments),
+        Campaign::Small(arguments) => small::run(&arguments),
         #[cfg(feature = "canaries")]
         Campaign::Canaries(arguments) => canaries::run(&arguments),
     };

@@ -4,25 +4,24 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{ExitStatus, Stdio},
 };
 
 use holdfast::{digest::Sha256Stream, ids::Sha256};
 
 use super::{Counts, content::Content};
-use crate::random::Random;
+use crate::{
+    binary::{Binary, field, kill, was_killed},
+    random::Random,
+};
 
 /// The engine commits the progress of a stream after this many bytes.
 const PROGRESS: usize = 16 << 20;
-/// The signal that no process can hold up.
-const SIGKILL: i32 = 9;
 
 /// A store and what is known about it.
 pub(super) struct Rig {
-    binary: PathBuf,
-    store: PathBuf,
+    binary: Binary,
     files: PathBuf,
     /// Artifacts that were acknowledged, or found whole, with their digests.
     known: BTreeMap<String, String>,
@@ -39,43 +38,27 @@ impl Rig {
         let files = dir.join("files");
         fs::create_dir_all(&files).map_err(|e| format!("{}: {e}", files.display()))?;
         let rig = Self {
-            binary: binary.to_owned(),
-            store: dir.join("store"),
+            binary: Binary::new(binary, dir.join("store")),
             files,
             known: BTreeMap::new(),
             unread: BTreeSet::new(),
             open: Vec::new(),
         };
-        rig.succeed(&["init"])?;
+        rig.binary.succeed(&["init"])?;
         Ok(rig)
     }
 
     /// Bytes of the store's files.
     pub(super) fn store_len(&self) -> Result<u64, String> {
-        let entries = fs::read_dir(&self.store).map_err(|e| e.to_string())?;
+        let entries = fs::read_dir(self.binary.store()).map_err(|e| e.to_string())?;
         Ok(entries.filter_map(|e| e.ok()?.metadata().ok()).map(|m| m.len()).sum())
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        command.arg("--store").arg(&self.store).arg("--json").args(arguments).stdin(Stdio::null());
-        command
-    }
-
-    fn succeed(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
-        let output = self.command(arguments).output().map_err(|e| e.to_string())?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        Err(format!("{arguments:?}: {}: {err} {out}", output.status))
     }
 
     /// Puts, and kills the process on the way, unless it was done before.
     pub(super) fn kill_one(&mut self, random: &mut Random, counts: &mut Counts) -> Result<(), String> {
         let status =
             if random.one_in(3) { self.kill_at_bytes(random, counts)? } else { self.kill_at_acks(random, counts)? };
-        if status.signal() == Some(SIGKILL) {
+        if was_killed(status) {
             counts.kills += 1;
             return Ok(());
         }
@@ -95,7 +78,7 @@ impl Rig {
         let path = self.files.join("after");
         fs::write(&path, &content.bytes).map_err(|e| e.to_string())?;
         self.open.push(content.sha256.to_string());
-        let output = self.succeed(&["put", &path.to_string_lossy()])?;
+        let output = self.binary.succeed(&["put", &path.to_string_lossy()])?;
         self.acknowledged(String::from_utf8_lossy(&output).lines().map(str::to_owned), counts);
         if self.open.is_empty() { Ok(()) } else { Err("a put that succeeded gave no answer".to_owned()) }
     }
@@ -114,8 +97,13 @@ impl Rig {
         }
         let after = random.index(count + 1);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut child =
-            self.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(|e| e.to_string())?;
+        let mut child = self
+            .binary
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| e.to_string())?;
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let read = lines.by_ref().take(after).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
         let status = kill(&mut child)?;
@@ -132,6 +120,7 @@ impl Rig {
         let fed = if random.one_in(3) { len } else { random.index(len + 1) };
         self.open.push(content.sha256.to_string());
         let mut child = self
+            .binary
             .command(&["put", "-", "--name", "piped"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -175,7 +164,7 @@ impl Rig {
 
     /// Everything that is known is listed and nothing else but whole unanswered puts; what is new reads back; the store verifies.
     pub(super) fn check(&mut self, counts: &mut Counts, deep: bool) -> Result<(), String> {
-        let output = self.succeed(&["list"])?;
+        let output = self.binary.succeed(&["list"])?;
         let mut listed = BTreeMap::new();
         for line in String::from_utf8_lossy(&output).lines() {
             let (id, sha256) =
@@ -202,24 +191,13 @@ impl Rig {
         self.open.clear();
         for id in std::mem::take(&mut self.unread) {
             let mut stream = Sha256Stream::default();
-            stream.update(&self.succeed(&["get", &id, "-"])?);
+            stream.update(&self.binary.succeed(&["get", &id, "-"])?);
             let found: Sha256 = stream.finish();
             if self.known.get(&id) != Some(&found.to_string()) {
                 return Err(format!("artifact {id} reads back as {found}"));
             }
         }
         let arguments: &[&str] = if deep { &["verify", "--deep", "--refs"] } else { &["verify"] };
-        self.succeed(arguments).map(drop)
+        self.binary.succeed(arguments).map(drop)
     }
-}
-
-/// Sends SIGKILL, waits for the end and says how it came.
-fn kill(child: &mut Child) -> Result<ExitStatus, String> {
-    child.kill().and_then(|()| child.wait()).map_err(|e| format!("kill: {e}"))
-}
-
-/// A text field of a line of JSON that the command line wrote: ids and digests have nothing that is escaped.
-fn field(line: &str, name: &str) -> Option<String> {
-    let start = line.split_once(&format!("\"{name}\":\""))?.1;
-    Some(start.split_once('"')?.0.to_owned())
 }

@@ -194,3 +194,25 @@ fn a_store_that_makes_its_checkpoints_by_itself_releases_what_an_earlier_process
     let left: Vec<FileId> = store.segments.all().iter().map(|(id, _)| *id).collect();
     assert!(left.contains(&live) && left.len() <= 3, "{left:?}");
 }
+
+#[test]
+fn a_step_towards_a_segment_that_comes_late_leaves_no_file_behind() {
+    let disk = new_store();
+    let store = open(&disk).expect("opens");
+    let door = &store.writing.as_ref().expect("open for writing").commit;
+    let mut late = None;
+    for number in 0..1000 {
+        commit(&store, number).expect("commits");
+        let ready = door.with_log(|log| !log.spare().prepared_ids().is_empty());
+        if ready && late.is_some() {
+            break;
+        }
+        late = door.with_log(|log| log.readiness()).filter(|_| !ready);
+    }
+    let before = segments(&disk).len();
+    late.expect("the log entered what was ready, and then nothing was").advance(&store.health).expect("has room");
+    assert_eq!(segments(&disk).len(), before + 1, "it began one more than is needed");
+    store.close().expect("closes");
+    let report = Store::verify(&world(&disk), &VerifyOptions::default(), &mut |_, _| {}).expect("verifies");
+    assert!(report.problems.is_empty() && report.unnamed_files.is_empty(), "{report:?}");
+}
