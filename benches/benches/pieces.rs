@@ -121,6 +121,8 @@ fn commits(c: &mut Criterion) {
         order: None,
         expires_at: None,
         size_hint: Some(4096),
+        logical_size: None,
+        supersedes: None,
     };
     let noise = Noise::new(0, u64::MAX);
     let (mut bytes, mut at) = (vec![0; 4096], 0);

@@ -20,6 +20,9 @@ pub(crate) struct Record {
     detected_type: Option<String>,
     pub(crate) size: u64,
     pub(crate) sha256: String,
+    logical_size: Option<u64>,
+    truncated: bool,
+    supersedes: Option<String>,
     pub(crate) created_at: String,
     pub(crate) expires_at: Option<String>,
     pub(crate) state: &'static str,
@@ -71,6 +74,9 @@ impl From<ArtifactInfo> for Record {
             detected_type: info.detected_type,
             size: info.size,
             sha256: info.sha256.to_string(),
+            logical_size: info.logical_size,
+            truncated: info.truncated,
+            supersedes: info.supersedes.map(|id| id.to_string()),
             created_at: time_text(info.created_at),
             expires_at: info.expires_at.map(time_text),
             state: info.state.as_str(),
@@ -84,6 +90,12 @@ impl fmt::Display for Record {
         writeln!(f, "id             {}", self.id)?;
         writeln!(f, "name           {}", self.name)?;
         writeln!(f, "size           {}", self.size)?;
+        if let Some(whole) = self.logical_size.filter(|_| self.truncated) {
+            writeln!(f, "truncated      the whole has {whole} bytes")?;
+        }
+        if let Some(before) = &self.supersedes {
+            writeln!(f, "supersedes     {before}")?;
+        }
         writeln!(f, "sha256         {}", self.sha256)?;
         writeln!(f, "media type     {}", self.media_type)?;
         writeln!(f, "detected type  {}", self.detected_type.as_deref().unwrap_or("-"))?;

@@ -302,7 +302,9 @@ mod tests {
         // The constants of FIPS 180-4 section 5.3.3, before a block was taken.
         assert_eq!(Sha256Stream::default().saved()[..4], 0x6a09_e667_u32.to_le_bytes());
         let mut resumed = Sha256Stream::resumed(&saved).expect("it was saved");
-        [&mut stream, &mut resumed].into_iter().for_each(|stream| stream.update(&[9; 1000]));
+        for stream in [&mut stream, &mut resumed] {
+            stream.update(&[9; 1000]);
+        }
         assert_eq!(resumed.finish(), stream.finish());
         for wrong in [&saved[..103], &[&saved[..40], &[64][..], &saved[41..]].concat(), b""] {
             assert!(Sha256Stream::resumed(wrong).is_none());

@@ -85,6 +85,8 @@ fn write(store: &Store) {
             order: None,
             expires_at: None,
             size_hint: None,
+            logical_size: None,
+            supersedes: None,
         };
         let Ok(reply) = store.put(&put, &mut &*bytes) else { continue };
         let mut read = Vec::new();

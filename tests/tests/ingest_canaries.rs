@@ -28,6 +28,8 @@ const PUT: Put<'static> = Put {
     order: None,
     expires_at: None,
     size_hint: None,
+    logical_size: None,
+    supersedes: None,
 };
 
 fn world(disk: &SimDisk, seed: u64) -> World {

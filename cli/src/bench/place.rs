@@ -26,6 +26,8 @@ pub(crate) const fn put(name: &str, size: u64) -> Put<'_> {
         order: None,
         expires_at: None,
         size_hint: Some(size),
+        logical_size: None,
+        supersedes: None,
     }
 }
 

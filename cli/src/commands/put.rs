@@ -10,7 +10,7 @@ use holdfast::{
     Destination, Error, Kind, OpenMode, Put, PutReply, RunToken, Store,
     clock::{Clock, OsClock},
     format::artifact::Origin,
-    ids::Time,
+    ids::{ArtifactId, Time},
 };
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::{
     files::{Base, Source},
     output::invalid,
     session::Session,
-    values::{after, duration_ms, origin, run_token},
+    values::{after, artifact_id, duration_ms, origin, run_token},
 };
 
 /// Put files into the store; prints a line for each once it is durable
@@ -70,6 +70,12 @@ pub(crate) struct PutArgs {
     /// End of their life from now on, as 90s, 15m, 12h or 30d
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     pub(crate) expires_in: Option<u64>,
+    /// The artifact of the account that this is a later version of, for one file; it stays what it is
+    #[arg(long, value_name = "ID", value_parser = artifact_id)]
+    pub(crate) supersedes: Option<ArtifactId>,
+    /// Length of the whole, for one file that is only a part of it
+    #[arg(long, value_name = "N")]
+    pub(crate) logical_size: Option<u64>,
     /// Makes a retry safe, for one file: the same id again gives the first outcome
     #[arg(long, value_name = "ID")]
     pub(crate) op_id: Option<String>,
@@ -90,6 +96,8 @@ impl PutArgs {
             media_type: None,
             order: None,
             expires_in: None,
+            supersedes: None,
+            logical_size: None,
             op_id: None,
         }
     }
@@ -103,8 +111,10 @@ impl PutArgs {
             return Err(invalid("--origin is needed with --conversation and --token: where do the files come from?"));
         }
         let stdin = self.files.iter().any(|file| is_stdin(file));
-        if self.files.len() > 1 && (self.name.is_some() || self.op_id.is_some() || stdin) {
-            return Err(invalid("--name, --op-id and `-` go with one FILE"));
+        let is_of_one = self.name.is_some() || self.op_id.is_some();
+        let is_of_one = is_of_one || self.supersedes.is_some() || self.logical_size.is_some();
+        if self.files.len() > 1 && (is_of_one || stdin) {
+            return Err(invalid("--name, --op-id, --supersedes, --logical-size and `-` go with one FILE"));
         }
         if stdin && self.name.is_none() {
             return Err(invalid("standard input has no name: give --name"));
@@ -230,6 +240,8 @@ fn put_one(
         order,
         expires_at,
         size_hint: None,
+        logical_size: args.logical_size,
+        supersedes: args.supersedes,
     };
     if is_stdin(file) {
         return put_source(args.text, store, &put, Source::stream(&mut io::stdin().lock()));

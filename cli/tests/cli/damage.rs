@@ -59,7 +59,7 @@ fn a_store_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn a_damaged_payload_is_not_served_and_verify_names_its_place() {
+fn c15_and_s41_a_damaged_payload_is_not_served_and_verify_names_its_place() {
     let place = Place::new();
     let bytes = noise(7, 40_000);
     let id = place.put("damaged", &bytes);

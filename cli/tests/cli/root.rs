@@ -1,6 +1,11 @@
 //! `put --root`: nothing outside of the root is read, however the path is written.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use crate::support::{Place, text};
 
@@ -57,4 +62,33 @@ fn kinds_are_told_apart_beneath_a_root_too() {
     place.run(["put", "--root", "root", "inside/x"]).failed(6, "NOT_READY");
     place.run(["put", "--root", "nowhere", "inside"]).failed(1, "IO");
     place.run(["put", "--root", "outside", "inside"]).failed(1, "IO");
+}
+
+#[test]
+fn s43_a_path_that_is_swapped_for_a_link_gives_the_file_or_an_error_and_never_what_lies_outside() {
+    let place = place();
+    let (path, other) = (place.path("root/swapped"), place.path("root/next"));
+    fs::write(&path, "fine").expect("written");
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                symlink("../outside", &other).expect("made");
+                fs::rename(&other, &path).expect("swapped");
+                fs::write(&other, "fine").expect("written");
+                fs::rename(&other, &path).expect("swapped back");
+            }
+        });
+        for _ in 0..40 {
+            let ran = place.run(["put", "--root", "root", "swapped", "swapped", "swapped"]);
+            assert!([0, 2, 6].contains(&ran.code), "{}", ran.err);
+            let refused = ran.err.lines().filter(|line| !line.is_empty());
+            let known = |line: &str| line.contains("ESCAPES_ROOT") || line.contains("NOT_READY");
+            refused.for_each(|line| assert!(known(line), "{line}"));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    for line in place.json(["list"]).well().lines() {
+        assert_eq!(place.run(["get", &text(&line, "id"), "-"]).well().out, "fine");
+    }
 }

@@ -7,12 +7,13 @@ use crate::support::{Place, keys, text};
 pub(crate) const VERIFIED: [&str; 8] =
     ["artifacts", "blobs", "bytes", "chunks", "ok", "problems", "strange_files", "unnamed_files"];
 
-const RECORD: [&str; 14] = [
+const RECORD: [&str; 17] = [
     "account",
     "created_at",
     "detected_type",
     "expires_at",
     "id",
+    "logical_size",
     "media_type",
     "name",
     "origin",
@@ -20,7 +21,9 @@ const RECORD: [&str; 14] = [
     "sha256",
     "size",
     "state",
+    "supersedes",
     "tenant",
+    "truncated",
     "version",
 ];
 

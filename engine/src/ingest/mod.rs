@@ -72,6 +72,10 @@ pub struct Put<'a> {
     pub expires_at: Option<Time>,
     /// How long the stream should be. It may be wrong.
     pub size_hint: Option<u64>,
+    /// Length of what the stream is, where it is only a part of that: a capture that was cut short.
+    pub logical_size: Option<u64>,
+    /// An artifact of the account that this one is a later version of. It stays what it is.
+    pub supersedes: Option<ArtifactId>,
 }
 
 /// A put that is durable.
@@ -251,6 +255,8 @@ impl Ingest {
             media_type: String::new(),
             detected_type: String::new(),
             expires_at: put.expires_at,
+            logical_size: put.logical_size,
+            supersedes: put.supersedes,
             op,
             identity: None,
             began,

@@ -122,6 +122,8 @@ impl Ingest {
             media_type: String::new(),
             detected_type: String::new(),
             expires_at: None,
+            logical_size: None,
+            supersedes: None,
             op: Some(self.ground.door.commit_of(named)),
             identity: None,
             began,

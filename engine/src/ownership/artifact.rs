@@ -90,6 +90,10 @@ pub struct NewArtifact {
     pub detected_type: String,
     /// When it ends. Of a conversation's it is none, of a run's the run's own.
     pub expires_at: Option<Time>,
+    /// Length of what it is a part of.
+    pub logical_size: Option<u64>,
+    /// What it is a later version of.
+    pub supersedes: Option<ArtifactId>,
     /// Names the call, so that a retry is answered and not done again.
     pub op: Option<OpHash>,
     /// What it has in common with a put that is the same one; none for an account.
@@ -175,6 +179,11 @@ pub fn check(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Resul
 
 fn admit(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact) -> Result<(Lsn, Option<Time>)> {
     let (token_lsn, end) = target::admit(state, lsn, now, &new.target(), new.origin == Origin::Upload)?;
+    if let Some(before) = new.supersedes
+        && state.artifact(&new.owner.account, before)?.is_none()
+    {
+        return Err(Error::new(Kind::NotFound, "the account has no artifact that this could supersede"));
+    }
     if !matches!(new.into, Into::Account) {
         return Ok((token_lsn, end));
     }
@@ -217,6 +226,9 @@ pub fn put(state: &dyn State, lsn: Lsn, now: Time, new: &NewArtifact, content: &
     if state.artifact(account, new.id)?.is_some() {
         return Err(Error::new(Kind::Io, "the source of randomness gave an id twice"));
     }
+    if new.logical_size.is_some_and(|whole| whole < content.size) {
+        return Err(Error::new(Kind::InvalidArgument, "a part is not longer than the whole"));
+    }
     let artifact = Artifact { token_lsn, expires_at, ..record(lsn, now, new, content, &scope) };
     let mut edits = blob_edits(state, content, 1)?;
     add(&artifact, &mut edits);
@@ -243,14 +255,14 @@ fn record(lsn: Lsn, now: Time, new: &NewArtifact, content: &Content, scope: &Sco
         size: content.size,
         sha256: content.sha256,
         blob_root: content.root,
-        logical_size: None,
-        truncated: false,
+        logical_size: new.logical_size,
+        truncated: new.logical_size.is_some_and(|whole| whole > content.size),
         tree: false,
         expires_at: None,
         version: 1,
         link_of: None,
         detach: false,
-        supersedes: None,
+        supersedes: new.supersedes,
         derived_from: None,
         deleted: false,
     }

@@ -253,6 +253,8 @@ fn new(id: u8, into: Into) -> NewArtifact {
         media_type: "m".repeat(MEDIA_TYPE_LEN_MAX),
         detected_type: "d".repeat(MEDIA_TYPE_LEN_MAX),
         expires_at: None,
+        logical_size: None,
+        supersedes: None,
         op: None,
         identity: None,
         began: Lsn::FIRST,

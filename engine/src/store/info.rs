@@ -64,6 +64,12 @@ pub struct ArtifactInfo {
     pub size: u64,
     /// Their SHA-256.
     pub sha256: Sha256,
+    /// Length of what it is a part of, if the caller said so.
+    pub logical_size: Option<u64>,
+    /// True if it is less than that.
+    pub truncated: bool,
+    /// What it is a later version of.
+    pub supersedes: Option<ArtifactId>,
     /// The caller's own order.
     pub order: Option<u64>,
     /// When it was put.
@@ -105,6 +111,9 @@ impl ArtifactInfo {
             detected_type: Some(artifact.detected_type).filter(|t| !t.is_empty()),
             size: artifact.size,
             sha256: artifact.sha256,
+            logical_size: artifact.logical_size,
+            truncated: artifact.truncated,
+            supersedes: artifact.supersedes,
             order: artifact.born.order,
             created_at: artifact.born.time,
             expires_at: artifact.expires_at,

@@ -379,6 +379,8 @@ fn put(name: &str) -> Put<'_> {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     }
 }
 

@@ -451,6 +451,8 @@ fn put_again(store: &Store, stored: &Stored) -> Result<(), String> {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     };
     let reply = store.put(&put, &mut &*stored.bytes).map_err(|e| format!("put {} again: {e}", stored.name))?;
     let again = Stored { id: reply.id, ..stored.clone() };

@@ -175,6 +175,8 @@ impl Maker {
             order: None,
             expires_at,
             size_hint: None,
+            logical_size: None,
+            supersedes: None,
         };
         let result = store.put(&put, &mut Source::new(&bytes, 4096).failing_at(fails_at));
         match (result, fails_at) {

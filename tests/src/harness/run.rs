@@ -332,5 +332,7 @@ pub fn request(step: &PutStep, expires_at: Option<Time>) -> Put<'_> {
         order: None,
         expires_at,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     }
 }

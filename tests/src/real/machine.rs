@@ -276,6 +276,8 @@ fn new(name: &str) -> Put<'_> {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     }
 }
 

@@ -155,6 +155,8 @@ pub(crate) fn into<'a>(scope: Destination<'a>, name: &'a str) -> Put<'a> {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     }
 }
 

@@ -172,3 +172,53 @@ fn s05_a_retry_of_what_is_gone_says_so_and_a_new_op_id_makes_a_new_one() {
     assert!(!new.replayed && new.id != first.id);
     bench.verify();
 }
+
+#[test]
+fn a35_a_part_is_told_from_the_whole() {
+    let bench = Bench::new();
+    let leased = bench.begin();
+    let capture = Put { logical_size: Some(5_000), ..into_run(&leased.token, "capture.txt") };
+    let part = bench.put(&capture, b"the first lines").expect("puts").id;
+    let whole = Put { logical_size: Some(9), ..into_run(&leased.token, "whole.txt") };
+    let whole = bench.put(&whole, b"all of it").expect("puts").id;
+    let said = |id| {
+        let info = bench.stat(run(leased.run.run), id);
+        (info.size, info.logical_size, info.truncated)
+    };
+    assert_eq!(said(part), (15, Some(5_000), true));
+    assert_eq!(said(whole), (9, Some(9), false));
+    let wrong = Put { logical_size: Some(3), ..into_run(&leased.token, "wrong.txt") };
+    assert_eq!(kind(bench.put(&wrong, b"more than three")), Kind::InvalidArgument);
+    bench.verify();
+}
+
+#[test]
+fn a36_a_later_version_is_another_artifact_that_names_the_one_before() {
+    let mut bench = Bench::new();
+    bench.open("c");
+    let first = bench.put(&into_conversation("c", "plan.md"), b"first").expect("puts").id;
+    let revised = Put { supersedes: Some(first), ..into_conversation("c", "plan.md") };
+    let second = bench.put(&revised, b"second").expect("puts").id;
+    bench.restart();
+    assert_eq!(bench.stat(conversation("c"), second).supersedes, Some(first));
+    assert_eq!(bench.read(conversation("c"), first).expect("it stays what it is"), b"first");
+    assert_eq!(bench.list(conversation("c")), [first, second]);
+    let bobs = into(holdfast::Destination::Account(account("bob")), "x");
+    let bobs = bench.put(&bobs, b"x").expect("puts").id;
+    for unknown in [ArtifactId([8; 16]), bobs] {
+        let wrong = Put { supersedes: Some(unknown), ..into_conversation("c", "other.md") };
+        assert_eq!(kind(bench.put(&wrong, b"third")), Kind::NotFound);
+    }
+    bench.verify();
+}
+
+#[test]
+fn c14_and_c28_a_record_gives_name_and_kind_and_only_what_was_put_is_listed() {
+    let bench = Bench::new();
+    assert_eq!(bench.list(account("ann")), []);
+    let typed = Put { media_type: Some("application/pdf"), ..into_account("chart.pdf") };
+    let id = bench.put(&typed, b"%PDF-1.7").expect("puts").id;
+    let info = bench.stat(account("ann"), id);
+    assert_eq!((info.name.as_str(), info.media_type.as_str()), ("chart.pdf", "application/pdf"));
+    assert_eq!(bench.list(account("ann")), [id]);
+}

@@ -196,7 +196,7 @@ fn a25_and_a32_the_same_put_into_a_run_is_one_artifact() {
 }
 
 #[test]
-fn a31_a_parent_claims_nothing_of_its_child() {
+fn a31_and_s44_a_parent_claims_nothing_of_its_child() {
     let bench = Bench::new();
     bench.open("c");
     let parent = bench.begin();

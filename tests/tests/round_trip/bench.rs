@@ -50,6 +50,8 @@ pub(crate) const fn put(name: &str) -> Put<'_> {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     }
 }
 

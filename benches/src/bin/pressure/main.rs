@@ -74,6 +74,8 @@ const fn put(size: u64) -> Put<'static> {
         order: None,
         expires_at: None,
         size_hint: Some(size),
+        logical_size: None,
+        supersedes: None,
     }
 }
 

@@ -26,6 +26,8 @@ fn store() -> SimDisk {
             order: None,
             expires_at: None,
             size_hint: None,
+            logical_size: None,
+            supersedes: None,
         };
         store.put(&put, &mut &bytes[..len]).expect("puts");
     }

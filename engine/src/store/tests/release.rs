@@ -28,6 +28,8 @@ pub(super) fn put(store: &Store, name: &str, bytes: &[u8]) -> ArtifactId {
         order: None,
         expires_at: None,
         size_hint: None,
+        logical_size: None,
+        supersedes: None,
     };
     store.put(&put, &mut &*bytes).expect("puts").id
 }
