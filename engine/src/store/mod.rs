@@ -30,6 +30,7 @@ mod open;
 mod options;
 mod owners;
 mod prune;
+mod sized;
 mod stats;
 mod tenants;
 #[cfg(test)]

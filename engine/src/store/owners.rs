@@ -1,6 +1,6 @@
 //! Conversations and runs, as callers see and change them.
 
-use super::{ArtifactInfo, Store, artifacts::Place};
+use super::{ArtifactInfo, Store, artifacts::Place, sized::Decided};
 use crate::{
     catalog::State,
     commit::{Request, Stage},
@@ -9,7 +9,6 @@ use crate::{
     format::{
         artifact::Artifact,
         claim::SkipReason,
-        commit::Edit,
         conversation::{Conversation, ConversationState},
         keyspace::{AccountRef, Keyspace, Owner, OwnerKind, Possession, ScopeRef, possession_of_key},
         run::{Run, RunState},
@@ -148,8 +147,6 @@ pub struct ClaimReply {
     /// True if an earlier call with this reply id made it.
     pub replayed: bool,
 }
-
-type Decided<T> = Result<(Vec<Edit>, T)>;
 
 impl Store {
     /// Opens a conversation of an account, or finds it open. `CONV_GONE`: it was deleted, and its id is never used again.
@@ -390,24 +387,6 @@ impl Store {
     fn leased(&self, run: &ScopeRef, token: &RunToken) -> Result<ScopeHash> {
         let published_lsn = self.writing()?.commit.published_lsn();
         Ok(token::current(&self.published.read(), run, token, published_lsn)?.account)
-    }
-
-    /// Runs a request whose edits are as long as what it finds. Their length is counted first; what comes in meanwhile fits into some
-    /// room more, and if it does not all is counted again with more room.
-    pub(super) fn sized<T: Send + 'static>(
-        &self,
-        len: impl Fn(&dyn State) -> Result<usize>,
-        decide: impl Fn(&mut Stage<'_>, usize) -> Decided<Sized<T>> + Send + Clone + 'static,
-    ) -> Result<T> {
-        let mut more = 64 << 10;
-        loop {
-            let room = len(&self.published.read())?.saturating_add(more);
-            let decide = decide.clone();
-            match self.writing()?.commit.run(Request::new(room, move |stage| decide(stage, room)))? {
-                Sized::Done(done) => return Ok(done),
-                Sized::Outgrown => more *= 4,
-            }
-        }
     }
 
     /// A run.

@@ -88,7 +88,9 @@ impl Store {
     pub fn abort_upload(&self, scope: &UploadScope<'_>) -> Result<()> {
         let named = self.door.upload(&self.published.read(), scope)?;
         self.writing()?;
-        self.sized(
+        self.sized_as(
+            // It gives space back.
+            Request::privileged,
             |published| match named.find(published) {
                 Err(error) if error.kind() == Kind::NotFound => Ok(0),
                 found => found.map(|found| upload::abort_len_max(&found)),
