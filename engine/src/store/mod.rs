@@ -29,6 +29,7 @@ mod info;
 mod open;
 mod options;
 mod owners;
+mod probe;
 mod stats;
 mod tenants;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use changes::{Fork, ForkReply, Link, LinkReply};
 pub use info::{ArtifactInfo, ArtifactState, Cursor, ListOrder, ListPage};
 pub use options::{Get, InitOptions, OpenMode, OpenOptions};
 pub use owners::{BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Leased, RunInfo, Tag};
+pub use probe::Probe;
 pub use stats::Stats;
 pub use tenants::TenantInfo;
 
