@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod counted;
 pub mod latency;
 pub mod noise;
 pub mod process;

@@ -42,7 +42,7 @@ pub use recovery::{OpenReport, Problem};
 pub use repair::{Mended, Repair};
 pub use store::{
     ArtifactInfo, ArtifactState, BeginRun, ClaimReply, ClaimedInfo, ConversationInfo, Cursor, Fork, ForkReply, Get,
-    InitOptions, Leased, Link, LinkReply, ListOrder, ListPage, OpenMode, OpenOptions, Prune, Retain, RunInfo,
+    InitOptions, Leased, Link, LinkReply, ListOrder, ListPage, OpenMode, OpenOptions, Probe, Prune, Retain, RunInfo,
     SentReply, Stats, Store, Tag, TenantInfo, UploadInfo, World,
 };
 pub use verify::{VerifyOptions, VerifyReport};

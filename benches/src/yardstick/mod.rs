@@ -2,8 +2,10 @@
 
 mod bare_log;
 mod digests;
+mod random;
 mod sequential;
 
 pub use bare_log::BareLog;
 pub use digests::Digests;
+pub use random::RandomPages;
 pub use sequential::{Write, drop_caches, read_cold, write_sequential};

@@ -1,5 +1,6 @@
-//! Measuring: `bench large` and `bench small`. What they share: rows, and the best of many rounds.
+//! Measuring: `bench large`, `bench small` and `bench catalog`. What they share: rows, and the best of many rounds.
 
+pub(crate) mod catalog;
 pub(crate) mod large;
 pub(crate) mod place;
 pub(crate) mod small;

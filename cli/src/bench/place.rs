@@ -1,6 +1,10 @@
 //! Where is measured: a directory for stores and plain files, removed at the end.
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use holdfast::{
     AccountScope, Error, InitOptions, OpenMode, OpenOptions, Put, Store, World,
@@ -57,6 +61,22 @@ impl Place {
     /// Bytes that can be written here.
     pub(crate) fn free_bytes(&self) -> Result<u64, Error> {
         self.disk.free_bytes().map_err(self.failed("look for free space"))
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path(name)
+    }
+
+    /// A new directory of files in it.
+    pub(crate) fn make_directory(&self, name: &str) -> Result<PathBuf, Error> {
+        OsDisk::create(self.path(name)).map_err(self.failed("make a directory"))?;
+        Ok(self.path(name))
+    }
+
+    /// A directory of files in it, a store's or not.
+    pub(crate) fn open_directory(&self, name: &str) -> Result<OsDisk, Error> {
+        OsDisk::open(self.path(name)).map_err(self.failed("open a directory"))
     }
 
     /// Waits until nothing is left to write.

@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::{
-    bench::{large, place::Place, small},
+    bench::{
+        catalog::{self, CatalogArgs},
+        large,
+        place::Place,
+        small,
+    },
     exit_code::{Outcome, help},
     output::invalid,
     session::Session,
@@ -16,7 +21,7 @@ use crate::{
 ///
 /// Every figure stands beside a yardstick that is measured in the same run, alternately with it; each is the best of all rounds. The
 /// store is made for this in a new directory, and removed afterwards. `large` measures long streams that do not compress, `small`
-/// durable puts of a few KiB by one and by many writers.
+/// durable puts of a few KiB by one and by many writers, `catalog` a catalog of many chunks.
 ///
 /// The rows of `large`: put, `put_again` (the same bytes once more) against SHA-256 in memory on one core; `get_hot` against BLAKE3
 /// likewise; `get_cold` against a cold read of a plain file, both taken out of the page cache by `posix_fadvise`; `put_four` (four
@@ -26,9 +31,24 @@ use crate::{
 ///
 /// The rows of `small`: `put_SIZE_WRITERS` and its latencies `_p50` and `_p99`, against a log without an index that writes blocks
 /// which were written before, and shares its syncs; buffered and direct, whichever is faster.
+///
+/// The rows of `catalog`, over a store of N blobs of 64 bytes: put, 512 at a time; `log_written` against bytes put; `tables_written` (by
+/// checkpoints and merges) against the log, and `tables_rewritten` against the tables that are there in the end; `open_killed`: until a
+/// store is open whose process was killed when the next checkpoint was nearly due, and `open_killed_read`, what it read, against a store of
+/// 10,000 chunks; `open_clean` and `memory_open`: with an empty memtable; dedup look-ups a second on one core: `lookup_near` (2,000 keys
+/// again and again) and `lookup_hit` (of all keys) against reads of 4 KiB in the page cache, `lookup_miss`, `lookup_cold` against reads that
+/// are not in it; `memory_lookups` behind all but the cold ones; `cold_pages`: pages of 4 KiB that a cold one reads. A million chunks take 3
+/// GB for a while. With `--generated` there are tables of made-up entries and no store: `build` and `merge`, with mirrors and syncs, against
+/// a durable write of a plain file; `entry_bytes`, without mirrors; `open_clean` is then that of the tables alone.
 #[derive(Args)]
 #[command(after_help = help(
-    &["holdfast bench large", "holdfast bench large --size 100G --rows memory_peak", "holdfast --json bench small"],
+    &[
+        "holdfast bench large",
+        "holdfast bench large --size 100G --rows memory_peak",
+        "holdfast --json bench small",
+        "holdfast bench catalog --chunks 1000000",
+        "holdfast bench catalog --generated 100000000 --dir DIR",
+    ],
     &[0, 1, 2, 5, 6, 7],
 ))]
 pub(crate) struct BenchArgs {
@@ -40,7 +60,7 @@ pub(crate) struct BenchArgs {
     /// Time of each measurement, for `small` [default: 1]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
-    /// How often everything is measured; the best counts
+    /// How often everything is measured; the best counts, of opens the median
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Only these rows, with commas between them
@@ -49,6 +69,8 @@ pub(crate) struct BenchArgs {
     /// Where to work, in a new directory that is removed at the end [default: beside the store that is named, else here]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,21 +79,27 @@ enum What {
     Large,
     /// Durable puts of a few KiB
     Small,
+    /// A catalog of many chunks
+    Catalog,
 }
 
 pub(crate) fn run(args: &BenchArgs, session: &Session) -> Outcome {
     let all = match args.what {
         What::Large => large::ROWS.map(str::to_owned).to_vec(),
         What::Small => small::rows(),
+        What::Catalog => args.catalog.rows(),
     };
     if let Some(unknown) = args.rows.iter().find(|row| !all.contains(row)) {
         return Err(invalid(format!("there is no row {unknown:?}; there are {}", all.join(", "))).into());
     }
     let rows = if args.rows.is_empty() { all } else { args.rows.clone() };
+    check_what(args)?;
+    if args.catalog.is_child() {
+        return catalog::run_child(&args.catalog, args.rounds, rows, session);
+    }
     let place = Place::new(&working_directory(args, session))?;
     match args.what {
-        What::Large if args.seconds.is_some() => Err(invalid("--seconds goes with small").into()),
-        What::Small if args.size.is_some() => Err(invalid("--size goes with large").into()),
+        What::Catalog => catalog::run(&args.catalog, args.rounds, rows, &place, session),
         What::Large => {
             let size = args.size.unwrap_or(large::SIZE);
             if size < large::SIZE_MIN {
@@ -83,6 +111,18 @@ pub(crate) fn run(args: &BenchArgs, session: &Session) -> Outcome {
             let seconds = args.seconds.unwrap_or(1);
             small::run(&small::Plan { seconds, rounds: args.rounds, rows }, &place, session)
         }
+    }
+}
+
+/// Each option goes with what it is of.
+fn check_what(args: &BenchArgs) -> Outcome {
+    match args.what {
+        What::Small | What::Catalog if args.size.is_some() => Err(invalid("--size goes with large").into()),
+        What::Large | What::Catalog if args.seconds.is_some() => Err(invalid("--seconds goes with small").into()),
+        What::Large | What::Small if args.catalog.is_given() => {
+            Err(invalid("--chunks, --generated and --lookups go with catalog").into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -159,6 +159,11 @@ fn arguments_that_do_not_fit_exit_with_2_as_text_and_as_json() {
         vec!["bench", "large", "--seconds", "1"],
         vec!["bench", "small", "--size", "1G"],
         vec!["bench", "small", "--rounds", "0"],
+        vec!["bench", "small", "--chunks", "1000"],
+        vec!["bench", "catalog", "--size", "1G"],
+        vec!["bench", "catalog", "--chunks", "0"],
+        vec!["bench", "catalog", "--chunks", "1000", "--generated", "1000"],
+        vec!["bench", "catalog", "--generated", "1000", "--rows", "put"],
         vec!["completions", "sh"],
         vec!["inspect"],
     ] {

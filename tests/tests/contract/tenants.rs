@@ -58,6 +58,26 @@ fn a5_and_c25_nothing_of_one_tenant_is_known_in_another() {
 }
 
 #[test]
+fn a_probe_finds_the_chunks_of_its_tenant_in_memory_and_in_tables() {
+    let mut bench = Bench::new();
+    bench.store().create_tenant(OTHER).expect("makes");
+    bench.put(&into_account("a"), b"bytes of ours").expect("puts");
+    for in_tables in [false, true] {
+        if in_tables {
+            bench.store().checkpoint().expect("writes");
+            bench.restart();
+        }
+        let has = |tenant: &str, bytes: &[u8]| {
+            let probe = bench.store().probe(tenant).expect("there is such a tenant");
+            probe.has(probe.id(bytes)).expect("looks")
+        };
+        assert!(has(TENANT, b"bytes of ours") && !has(TENANT, b"bytes of nobody"), "{in_tables}");
+        assert!(!has(OTHER, b"bytes of ours"), "{in_tables}");
+    }
+    assert_eq!(bench.store().probe("nobody").err().map(|error| error.kind()), Some(Kind::NotFound));
+}
+
+#[test]
 fn a_tenant_is_made_once_and_keeps_its_number_and_its_files() {
     let mut bench = Bench::new();
     let made = bench.store().create_tenant(OTHER).expect("makes");
