@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn every_kind_has_a_name_and_an_exit_code_of_its_own_class() {
         for kind in Kind::ALL {
-            assert!(kind.as_str().bytes().all(|b| b.is_ascii_uppercase() || b == b'_'));
+            assert!(kind.as_str().bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'));
             assert!((1..=7).contains(&kind.exit_code()));
         }
     }
