@@ -89,8 +89,15 @@ pub fn parse_budget(text: &str) -> Result<Duration, String> {
 
 /// Adds a line to the file of totals: the commit, and what the campaign says of itself.
 pub fn add_to_totals(line: &str) {
-    let commit = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
-    let commit = commit.ok().map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default();
+    let git = |args: &[&str]| {
+        let out = Command::new("git").args(args).output();
+        out.ok().map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    // The file of totals itself changes with each line.
+    let changed =
+        git(&["status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)docs/campaigns.txt"]);
+    let dirty = if changed.is_empty() { "" } else { "-dirty" };
+    let commit = format!("{}{dirty}", git(&["describe", "--always", "--abbrev=12"]));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/campaigns.txt");
     #[expect(clippy::disallowed_methods, reason = "a file of the repository, not of a store")]
     let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
