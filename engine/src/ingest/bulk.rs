@@ -71,7 +71,9 @@ impl Pool {
         }
         state.leases += 1;
         let (writer, named) = state.idle.pop().unwrap_or_default();
-        Ok(Lease { pool: self, writer, named, active: None, made: Arc::default() })
+        // Its next commit names what the stream before synced and could not commit: the file has to hear of that, too.
+        let active = writer.as_ref().map(BulkWriter::file).filter(|file| named.contains_key(&file.id)).cloned();
+        Ok(Lease { pool: self, writer, named, active, made: Arc::default() })
     }
 
     /// Removes what streams began and no commit relies on: puts that failed would leave it to the next open.

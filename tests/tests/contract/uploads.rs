@@ -349,3 +349,14 @@ fn c8_of_two_appends_at_once_one_is_taken_and_a_commit_shuts_the_other_out() {
     assert_eq!(bench.read(Scope::Upload(of(upload)), id).expect("reads"), b"the other's");
     bench.verify();
 }
+
+#[test]
+fn the_file_of_an_append_that_was_refused_stays_once_a_later_commit_names_it() {
+    let bench = Bench::new();
+    let upload = began(&bench, None);
+    let mut source = During::new(b"bytes", || bench.store().abort_upload(&of(upload)).expect("aborts"));
+    assert_eq!(kind(bench.store().append_upload(&of(upload), 0, &mut source)), Kind::NotFound);
+    let other = began(&bench, None);
+    append(&bench, other, 0, b"").expect("appends nothing");
+    bench.verify();
+}
