@@ -237,10 +237,21 @@ impl Store {
         place.named(id).find(&self.published.read()).map_err(lost)
     }
 
-    /// A record as it is reported. That an artifact has expired is said only once an engine time past its end is durable: nobody
-    /// who was told so sees it readable again, whatever the clock does.
+    /// A record as it is reported.
     pub(super) fn info(&self, scope: &Scope<'_>, place: &Place, artifact: Artifact) -> Result<ArtifactInfo> {
-        let life = artifact::life(&self.published.read(), place.tenant.name, &artifact, self.now())?;
+        let life = self.life_for_good(place.tenant, &artifact)?;
+        let shown = Shown {
+            tenant: scope.tenant().to_owned(),
+            account: self.account_text(scope, &artifact.account)?,
+            owner: self.owner_text(scope, &artifact)?,
+        };
+        Ok(ArtifactInfo::new(shown, artifact, life))
+    }
+
+    /// What became of an artifact. That it has expired is said only once an engine time past its end is durable: nobody who was told so
+    /// sees it readable again, whatever the clock does.
+    pub(super) fn life_for_good(&self, tenant: Tenant, artifact: &Artifact) -> Result<Life> {
+        let life = artifact::life(&self.published.read(), tenant.name, artifact, self.now())?;
         if let (Life::Expired, Some(at), Some(writing)) = (life, artifact.expires_at, &self.writing)
             && writing.commit.hw() < at
             && self.health.is_writable()
@@ -248,12 +259,7 @@ impl Store {
             // A read must not fail because the disk is full.
             writing.commit.run(Request::new(0, |_| Ok((Vec::new(), ()))).forced().privileged())?;
         }
-        let shown = Shown {
-            tenant: scope.tenant().to_owned(),
-            account: self.account_text(scope, &artifact.account)?,
-            owner: self.owner_text(scope, &artifact)?,
-        };
-        Ok(ArtifactInfo::new(shown, artifact, life))
+        Ok(life)
     }
 
     /// Whoever hears that an artifact is gone hears it after every restart: that it has expired is durable first. `scopes`: whose it may

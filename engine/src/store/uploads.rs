@@ -9,7 +9,7 @@ use crate::{
     entropy,
     error::{Error, Kind, Result},
     format::{
-        keyspace::{Keyspace, Owner, OwnerKind, upload_key},
+        keyspace::{AccountRef, Keyspace, Owner, OwnerKind, upload_key},
         upload::Upload,
     },
     ids::{ArtifactId, Time, UploadId},
@@ -18,6 +18,7 @@ use crate::{
     ownership::{
         AccountScope, ConversationScope, Scope, UploadScope, account,
         claim::Sized,
+        conversation,
         sending::{self, Sending},
         upload::{self, Named},
     },
@@ -159,11 +160,21 @@ impl Store {
         let (tenant, into) = self.conversation_named(conversation)?;
         let op = self.door.message(&into.scope, message_id)?;
         let new = Sending { into, ids: ids.to_vec(), op, began };
+        let named = new.into.clone();
         let (counted, owner) = (new.clone(), Owner { kind: OwnerKind::Conversation, id: new.into.scope.scope.0 });
-        let sent = self.sized(
+        let decided = self.sized(
             |published| sending::len(published, &counted),
             move |stage, room| sending::claim(stage, stage.lsn(), stage.now(), &new, room),
-        )?;
+        );
+        if let Err(error) = &decided
+            && error.kind() == Kind::Gone
+            && let Some(id) = error.place().artifact
+        {
+            let account = conversation::known(&self.published.read(), &named)?.account;
+            let record = self.published.read().artifact(&AccountRef { tenant: tenant.number, account }, id)?;
+            record.map(|record| self.life_for_good(tenant, &record)).transpose()?;
+        }
+        let sent = decided?;
         let (scope, place) = (Scope::Conversation(*conversation), Place { tenant, account: sent.account, owner });
         let artifacts = sent.ids.into_iter().map(|id| self.claimed(&scope, &place, id));
         Ok(SentReply { artifacts: artifacts.collect::<Result<_>>()?, replayed: sent.replayed })

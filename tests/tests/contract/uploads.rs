@@ -360,3 +360,15 @@ fn the_file_of_an_append_that_was_refused_stays_once_a_later_commit_names_it() {
     append(&bench, other, 0, b"").expect("appends nothing");
     bench.verify();
 }
+
+#[test]
+fn a_claim_that_says_gone_says_so_for_good() {
+    let bench = Bench::new();
+    bench.open("c");
+    let (upload, id) = sent(&bench, b"a");
+    bench.later(DAY);
+    assert_eq!(kind(claim(&bench, "c", "m", &[id])), Kind::Gone);
+    bench.machine.clock.set(START);
+    assert_eq!(kind(bench.read(Scope::Upload(of(upload)), id)), Kind::Gone);
+    bench.verify();
+}
