@@ -76,10 +76,11 @@ impl Pool {
         Ok(Lease { pool: self, writer, named, active, made: Arc::default() })
     }
 
-    /// Removes what streams began and no commit relies on: puts that failed would leave it to the next open.
-    pub(super) fn close(&self) {
+    /// Removes what streams began and no commit relies on: puts that failed would leave it to the next open. Whether a commit names it is
+    /// asked for, too: bytes that somebody owns do not hang on a count.
+    pub(super) fn close(&self, is_named: &dyn Fn(FileId) -> bool) {
         for (writer, _) in std::mem::take(&mut self.state.lock().idle) {
-            if let Some(writer) = writer {
+            if let Some(writer) = writer.filter(|writer| !is_named(writer.file().id)) {
                 writer.file().remove_unused(&*self.disk);
             }
         }

@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Kind, Result},
     format::{
         artifact::{Artifact, Origin},
-        keyspace::AccountRef,
+        keyspace::{AccountRef, segment_key},
     },
     health::Health,
     ids::{ArtifactId, ChunkId, ScopeHash, Sha256, Time},
@@ -190,7 +190,10 @@ impl Ingest {
 
     /// Ends it: files that nothing relies on go.
     pub fn close(&self) {
-        self.pool.close();
+        // What cannot be looked up may be there.
+        let is_named =
+            |id| self.ground.published.read().segment(&segment_key(id)).map_or(true, |found| found.is_some());
+        self.pool.close(&is_named);
     }
 
     /// Puts a stream as an artifact. It is durable when this returns.
